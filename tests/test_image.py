@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.privileges import unprivileged
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +40,7 @@ def test_everything_the_image_copies_is_there_and_not_ignored() -> None:
         assert any(fnmatch.fnmatch(source, rule) for rule in let_in)
 
 
+@pytest.mark.slow
 def test_kernels_are_used_from_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     from karpool.packing.kernels import folder_of
     from karpool.packing.warmup import warm_up

@@ -11,7 +11,7 @@ from tests.report.test_plan_page import HOSTILE, hostile
 from karpool.report.document import Drawing, PlanDocument
 from karpool.report.plan_page import plan_page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SIZES = {"laptop": (1280, 800), "phone": (390, 844)}
 
@@ -55,6 +55,43 @@ def test_totals_stand_at_the_top(small: Opened) -> None:
     assert "0.6355 $/h" in totals
     assert "26.0 %" in totals
     assert "1 node of unknown price" in totals
+
+
+def test_the_bar_beside_the_savings_fills_with_what_is_saved(small: Opened) -> None:
+    filled = small.page.locator(".compare i").evaluate("bar => bar.offsetWidth / bar.parentNode.offsetWidth")
+    assert filled == pytest.approx(0.26, abs=0.01)
+
+
+CUT = """() => [...document.querySelectorAll('svg[role=img]')].flatMap(svg => {
+  const frame = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.left < frame.left - .5 || box.right > frame.right + .5;
+  }).map(text => text.textContent);
+})"""
+"""Labels of plots that reach beyond their plot."""
+
+
+def test_no_label_of_a_plot_is_cut(small: Opened) -> None:
+    assert small.page.evaluate(CUT) == []
+
+
+HIDDEN = """() => [...document.querySelectorAll('table')].filter(table => {
+  const frame = table.parentNode;
+  return frame.scrollWidth > frame.clientWidth + 1;
+}).length"""
+"""How many tables are wider than their place."""
+
+
+def test_tables_are_not_cut(browser: Browser, tmp_path: Path) -> None:
+    plan, drawing = samples.small()
+    for size in SIZES:
+        opened = Opened(browser, size, tmp_path / "plan.html", (samples.grouped(plan), drawing))
+        assert opened.page.locator("table").count() == 2
+        assert opened.page.evaluate(HIDDEN) == 0
+        assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert opened.faults == []
+        opened.page.close()
 
 
 def test_nothing_is_wider_than_the_window(small: Opened) -> None:

@@ -8,7 +8,14 @@ from playwright.sync_api import Browser, expect
 
 from karpool.cli.main import cli
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+PHONE = 640
+CUT = """() => [...document.querySelectorAll('figure text')].filter(text => {
+  const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+  return box.left < frame.left - .5 || box.right > frame.right + .5;
+}).map(text => text.textContent)"""
+"""Labels of plots that reach beyond their plot."""
 
 SCENARIO = """
 name: "small <img src=x onerror=alert(1)>"
@@ -46,6 +53,12 @@ def test_the_page_fits_and_shows_values_under_the_pointer(
     expect(page.locator("figure svg")).to_have_count(6)
     expect(page.locator(".totals .card")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CUT) == []
+    table = page.locator(".numbers")
+    assert table.evaluate("place => place.scrollWidth <= place.clientWidth")
+    if width < PHONE:
+        named = table.locator("tbody td").first.evaluate("cell => getComputedStyle(cell, '::before').content")
+        assert named == '"<b>nothing</b>"'
     page.locator("figure svg").first.hover()
     expect(page.locator("#tip")).to_contain_text("<b>nothing</b>")
     assert faults == []

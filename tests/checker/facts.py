@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, INITIALIZED, INSTANCE_TYPE, NODEPOOL, REGISTERED, ZONE
 from karpool.model.node import CSINode, Node
+from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodeClaim, NodePool, PoolRequirement
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
@@ -157,10 +158,9 @@ def template_of(pool: NodePool, types: Iterable[Any], name: str = "") -> Machine
 
 def _options(pool: NodePool, entry: Any) -> Iterator[Option]:
     reference = pool.spec.template.spec.node_class_ref
+    own = {} if isinstance(pool, NodeGroup) else {NODEPOOL: pool.name, REGISTERED: "true", INITIALIZED: "true"}
     fixed = {
-        NODEPOOL: pool.name,
-        REGISTERED: "true",
-        INITIALIZED: "true",
+        **own,
         **({f"{reference.group}/{reference.kind.lower()}": reference.name} if reference.kind else {}),
         **pool.spec.template.metadata.labels,
     }
@@ -173,7 +173,8 @@ def _options(pool: NodePool, entry: Any) -> Iterator[Option]:
         listed = {
             rule.key: rule.values for rule in rules if rule.operator == "In" and rule.key not in entry.requirements
         }
-        for labels in _every({**listed, **typed, **sold, **{key: (value,) for key, value in fixed.items()}}):
+        found = {**listed, **typed, **sold, **{key: (value,) for key, value in fixed.items()}}
+        for labels in _every({key: values for key, values in found.items() if values}):
             if all(_rule_holds(rule, labels, entry) for rule in rules):
                 place = f"{entry.name}/{labels.get(ZONE)}/{labels.get(CAPACITY_TYPE)}"
                 yield Option(place, labels, entry.allocatable, entry.capacity)

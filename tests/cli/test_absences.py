@@ -1,18 +1,38 @@
 """What files do not hold: it is said, and nothing that a whole snapshot forbids is planned without a word about it."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.factories import claim_for, node, node_pool, pod, pv, pvc
+from msgspec.structs import replace
+from tests.disruption.following import planned
+from tests.examples import examples
+from tests.factories import (
+    affinity_to,
+    claim_for,
+    csi_node,
+    daemon_set,
+    namespace,
+    node,
+    node_pool,
+    pdb,
+    pod,
+    pv,
+    pvc,
+    storage_class,
+)
+from tests.factories.gangs import members, pod_group
 from tests.strategies import Cluster, clusters
 
 from karpool.cli.main import cli
+from karpool.cluster.absences import absences
+from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.live.snapshot_file import encode_snapshot
 from karpool.model.objects import Objects
 
@@ -68,6 +88,28 @@ def test_a_whole_snapshot_gives_no_warning(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["warnings"] == []
 
 
+@pytest.mark.parametrize(
+    ("marks", "command"),
+    [
+        ({"labels": {"scheduling.x-k8s.io/pod-group": "train"}}, "podgroups.scheduling.x-k8s.io -A"),
+        ({"annotations": {"scheduling.k8s.io/group-name": "train"}}, "podgroups.scheduling.volcano.sh -A"),
+    ],
+)
+def test_gangs_of_unknown_size_are_named(tmp_path: Path, marks: dict[str, Any], command: str) -> None:
+    gang = tuple(pod(f"train-{at}", pending=True, **marks) for at in range(2))
+    objects = replace(SMALL, pods=(*SMALL.pods, *gang))
+    result = plan(written(objects, tmp_path / "c.json", frozenset({"PodGroup"})))
+    assert "PodGroup (all waiting pods of a gang count as needed at once)" in result.stderr
+    assert command in result.stderr
+
+
+def test_gangs_in_a_snapshot_file_are_those_of_the_cluster(tmp_path: Path) -> None:
+    objects = replace(SMALL, pods=(*SMALL.pods, *members("train", 9, cpu="3")), pod_groups=(pod_group("train", 1),))
+    result = plan(written(objects, tmp_path / "c.json"))
+    assert result.stderr == ""
+    assert len(json.loads(result.stdout)["unschedulable"]) == 7
+
+
 @pytest.mark.parametrize("command", [("plan",), ("explain", "a")])
 def test_nodes_without_any_pods_are_refused(tmp_path: Path, command: tuple[str, ...]) -> None:
     file = written(SMALL, tmp_path / "c.json", frozenset({"Pod"}))
@@ -90,39 +132,66 @@ def test_a_snapshot_of_files_does_not_say_more_than_they_do(tmp_path: Path) -> N
     assert "PodDisruptionBudget (" in plan(copy).stderr
 
 
-LEFT_OUT = st.frozensets(
-    st.sampled_from(
-        (
-            "PodDisruptionBudget",
-            "DaemonSet",
-            "NodePool",
-            "NodeClaim",
-            "PersistentVolumeClaim",
-            "PersistentVolume",
-            "StorageClass",
-            "CSINode",
-            "Namespace",
-            "PriorityClass",
-        )
+KINDS: Final = {
+    "PodDisruptionBudget": "pod_disruption_budgets",
+    "DaemonSet": "daemon_sets",
+    "NodePool": "node_pools",
+    "NodeClaim": "node_claims",
+    "PersistentVolumeClaim": "persistent_volume_claims",
+    "PersistentVolume": "persistent_volumes",
+    "StorageClass": "storage_classes",
+    "CSINode": "csi_nodes",
+    "Namespace": "namespaces",
+    "PriorityClass": "priority_classes",
+}
+BEHIND: Final = {"PersistentVolume": "PersistentVolumeClaim", "StorageClass": "PersistentVolumeClaim"}
+"""Kinds of which it shows only with another one that they matter."""
+
+
+def dropped(objects: Objects, without: Collection[str]) -> Objects:
+    return msgspec.structs.replace(objects, **{KINDS[kind]: () for kind in without})
+
+
+def outcome(cluster: Cluster, objects: Objects) -> tuple[object, ...]:
+    """What is decided for a cluster, and which nodes and pods it leaves where."""
+    plan = planned(Cluster(objects, cluster.catalog), DisruptionSettings(search=PREFIX))
+    steps = [(step.command.nodes, step.command.replacements, step.command.moves) for step in plan.steps]
+    return (*steps, plan.after)
+
+
+@pytest.mark.slow
+@examples(150)
+@given(clusters(), st.frozensets(st.sampled_from(list(KINDS)), min_size=1))
+def test_every_kind_that_changes_the_plan_by_being_left_out_is_named(cluster: Cluster, without: frozenset[str]) -> None:
+    whole = outcome(cluster, cluster.objects)
+    part = dropped(cluster.objects, without)
+    named = {entry.kind for entry in absences(part, KINDS.keys() - without)}
+    decisive = {kind for kind in without if outcome(cluster, dropped(cluster.objects, {kind})) != whole}
+    assert {kind for kind in decisive if BEHIND.get(kind) not in without} <= named
+    if outcome(cluster, part) != whole:
+        assert named & without
+
+
+DECISIVE: Final = Objects(
+    nodes=(A, B, node("c", zone="us-east-1b")),
+    node_claims=(claim_for(A), claim_for(B), claim_for(node("c", zone="us-east-1b"))),
+    node_pools=(node_pool(),),
+    daemon_sets=(daemon_set("agent", cpu="1500m"),),
+    namespaces=(namespace("default", team="red"),),
+    storage_classes=(storage_class("standard", zones=["us-east-1a"]),),
+    csi_nodes=tuple(csi_node(name, **{"csi.example.com": 1}) for name in "abc"),
+    persistent_volumes=(pv("v", zones=["us-east-1a"], driver="csi.example.com"),),
+    persistent_volume_claims=(pvc("data", volume="v"), pvc("later", storage_class="standard")),
+    pod_disruption_budgets=(pdb("web", {"app": "web"}, allowed=0),),
+    pods=(
+        pod("web-1", node="a"),
+        pod("db-1", node="b", claims=["data"], near=[affinity_to({"app": "x"}, namespace_selector={"team": "red"})]),
+        pod("new-1", node="c", claims=["later"]),
     ),
-    min_size=1,
 )
 
 
-def decided(result: Result) -> dict[str, Any]:
-    document = json.loads(result.stdout)
-    return {name: document[name] for name in ("commands", "after", "savings")}
-
-
-@given(clusters(), LEFT_OUT)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_whatever_is_left_out_is_named_if_it_changes_the_plan(
-    tmp_path: Path, cluster: Cluster, without: frozenset[str]
-) -> None:
-    objects = cluster.objects
-    options = ("--at", "2026-11-15T12:00:00Z", "--no-bound")
-    whole = plan(written(objects, tmp_path / "whole.json"), *options)
-    part = plan(written(objects, tmp_path / "part.json", without), *options)
-    assert part.exit_code == 0, part.output
-    if decided(whole) != decided(part):
-        assert any(f"{kind} (" in part.stderr for kind in without), (without, part.stderr)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "PriorityClass"])
+def test_each_kind_that_may_bear_on_pods_is_named_alone(kind: str) -> None:
+    assert [entry.kind for entry in absences(dropped(DECISIVE, {kind}), KINDS.keys() - {kind})] == [kind]
+    assert list(absences(dropped(DECISIVE, {kind}), KINDS.keys())) == []

@@ -101,6 +101,8 @@ def test_nothing_found_is_no_error() -> None:
         (["colour=red"], "expression: 'colour=red': unknown key 'colour'"),
         (["--price", "m5.larg=1"], "--price: the catalogue has no type m5.larg"),
         (["--price", "cheap"], "--price: 'cheap' is no price"),
+        (["--discount", "m77*=31%"], "--discount: 'm77*=31%': the catalogue has no type 'm77*'"),
+        (["--discount", "m7*=131%"], "--discount: 'm7*=131%': 131 % is out of range"),
         (["--node-fee", "-1"], "--node-fee: -1.0 must be a number that is not negative"),
         (["--catalog", "no/such/file"], "no/such/file: does not exist"),
     ],
@@ -115,3 +117,10 @@ def test_bad_input_is_said_in_one_line(arguments: list[str], line: str) -> None:
 def test_the_help_shows_how_to_write_expressions() -> None:
     text = run("--help").stdout
     assert all(word in text for word in ("EXPRESSIONS", "KEYS", "EXAMPLES", "EXIT STATUS", "--node-fee"))
+
+
+def test_prices_of_one_column_have_as_many_decimals() -> None:
+    table = run("--catalog", "sample", "arch=amd64").stdout
+    rows = [line.split("|") for line in table.splitlines()[2:] if line.count("|") > 5]
+    decimals = [{len(row[at].strip().partition(".")[2]) for row in rows if "." in row[at]} for at in (9, 10)]
+    assert [len(found) for found in decimals] == [1, 1], decimals

@@ -35,7 +35,7 @@ def test_every_command_has_examples_or_needs_none(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fly"], "karpool: No such command 'fly'. (see karpool --help)\n"),
+        (["fly"], "karpool: there is no command 'fly' (see karpool --help)\n"),
         (["validate"], "karpool: Missing option '-f' / '--filename'. (see karpool validate --help)\n"),
         (["validate", "--fast"], "karpool: No such option '--fast'. (see karpool validate --help)\n"),
     ],

@@ -147,6 +147,7 @@ def test_a_plan_says_what_groups_become_and_why_other_nodes_are_left_alone(cloud
     assert saved is None or saved > 0 or not removed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cloud", CLOUDS.values(), ids=CLOUDS)
 def test_explain_agrees_with_the_plan_and_its_counterfactuals_fit_the_cluster(cloud: Cloud, tmp_path: Path) -> None:
     plan = plan_of(tmp_path, cloud.manifests)
@@ -158,6 +159,7 @@ def test_explain_agrees_with_the_plan_and_its_counterfactuals_fit_the_cluster(cl
         assert told["inPlan"]["reasons"] == entry["reasons"]
         assert told["node"]["managedBy"] == entry["managedBy"]
         assert not (told["unblock"] and entry["name"] in cloud.others)
+        assert entry["name"] not in cloud.others or not any("nodepool" in str(rule["reason"]) for rule in told["rules"])
         assert not any("NodeClaim" in condition["if"] for condition in told["unblock"])
 
 
@@ -371,6 +373,23 @@ def test_pools_are_suggested_with_money_and_a_manifest_that_holds_the_same_pods(
     pool_file = tmp_path / "pool.json"
     pool_file.write_text(json.dumps(manifest))
     run("validate", "-f", str(pool_file))
+
+
+def test_no_saving_is_claimed_for_a_pool_that_would_not_hold_its_pods_or_whose_prices_nobody_knows(
+    tmp_path: Path,
+) -> None:
+    pinned = pod("pinned", "a", selector={"kubernetes.io/hostname": "a"})
+    nowhere = written(tmp_path, [eks_node("a", "web"), pinned])
+    told = run("plan", "-f", nowhere, *AT, "--no-bound", "--suggest-pools", "-o", "json").stdout
+    fleet = json.loads(told)["suggestions"]["pools"][0]["fleet"]
+    assert (fleet["unplacedPods"], fleet["pricePerHour"]) == (1, None)
+    told = run("plan", "-f", nowhere, *AT, "--no-bound", "--suggest-pools").stdout
+    assert "NodePool web: 1 pod would find no place." in told
+    assert "1 -> ?" in told
+    unpriced = eks_node("a", "web", zone="mx-central-1a")
+    told = run("plan", "-f", written(tmp_path, one_pod_each([unpriced])), *AT, "--no-bound", "--suggest-pools")
+    assert "NodePool web: the prices of machines are not known" in told.stdout
+    assert "karpool catalog update --cloud aws --region mx-central-1" in told.stderr
 
 
 def test_suggestions_for_a_cluster_without_groups_say_so(tmp_path: Path) -> None:

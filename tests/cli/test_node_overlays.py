@@ -40,6 +40,7 @@ def before(result: Result) -> float:
     return price
 
 
+@pytest.mark.slow
 def test_an_overlay_changes_prices_behind_its_gate_and_is_named_without(plan: Any) -> None:
     off, on = plan(HALF), plan(HALF, *ON)
     assert before(on) == pytest.approx(before(off) / 2)
@@ -47,6 +48,7 @@ def test_an_overlay_changes_prices_behind_its_gate_and_is_named_without(plan: An
     assert on.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_overlay_of_one_pool_changes_what_its_nodes_cost(plan: Any) -> None:
     of_a_pool = HALF.replace("kubernetes.io/os", "karpenter.sh/nodepool").replace("linux", "general")
     result = plan(of_a_pool, *ON)
@@ -54,6 +56,7 @@ def test_an_overlay_of_one_pool_changes_what_its_nodes_cost(plan: Any) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_overlay_that_is_left_out_is_named_with_the_reason(plan: Any) -> None:
     of_nothing = HALF.replace("kubernetes.io/os", "example.com/nobody")
     result = plan(of_nothing, *ON)

@@ -93,12 +93,14 @@ def test_the_totals_and_the_steps_add_up() -> None:
     assert plan["after"]["nodes"] == plan["before"]["nodes"] - removed + added
 
 
+@pytest.mark.slow
 def test_the_bound_can_be_left_out() -> None:
     assert planned("--no-bound")["lowerBound"] is None
     assert planned()["lowerBound"]["blockers"] == []
     assert planned("--search", "prefix", "--effort", "1")["lowerBound"]["blockers"] != []
 
 
+@pytest.mark.slow
 def test_a_global_search_ends_no_dearer_and_names_every_new_node() -> None:
     plan = planned("--search", "global", "--effort", "1", "--eviction-price", "0")
     prefix = planned("--search", "prefix", "--effort", "1")
@@ -122,6 +124,7 @@ def test_the_same_input_gives_the_same_plan() -> None:
     assert printed() == first
 
 
+@pytest.mark.slow
 def test_budgets_can_be_ignored() -> None:
     tight = planned("--search", "prefix", "--effort", "1")
     loose = planned("--search", "prefix", "--ignore-budgets")
@@ -129,6 +132,7 @@ def test_budgets_can_be_ignored() -> None:
     assert loose["after"]["pricePerHour"] <= tight["after"]["pricePerHour"] + 1e-9
 
 
+@pytest.mark.slow
 def test_budgets_can_be_taken_from_the_annotation(tmp_path: Path) -> None:
     pools = (ROOT / "examples" / "nodepools.yaml").read_text()
     annotation = """  annotations: {karpool.sh/budgets: '[{"nodes": "0"}]'}"""
@@ -143,6 +147,7 @@ def test_budgets_can_be_taken_from_the_annotation(tmp_path: Path) -> None:
     assert any(reason["code"] == "BudgetExhausted" for node in annotated["nodes"] for reason in node["reasons"])
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone() -> None:
     result = run("plan", "-f", EXAMPLES, "--at", NOON, "--output", "html")
     assert result.exit_code == 0
@@ -170,9 +175,10 @@ def test_explain_says_what_would_let_a_node_go() -> None:
     (failed,) = [rule for rule in explanation["rules"] if not rule["passed"]]
     assert failed["reason"]["code"] == "PodDoNotDisrupt"
     assert explanation["unblock"][0]["if"] == "Pod data/export-x7k2p were not marked do-not-disrupt"
-    assert explanation["unblock"][0]["savingsPerHour"] == pytest.approx(0.107)
+    assert explanation["unblock"][0]["savingsPerHour"] == pytest.approx(0.192)
 
 
+@pytest.mark.slow
 def test_explain_and_plan_agree_on_every_node_of_the_next_step() -> None:
     goes = {name for command in planned("--steps", "1")["commands"] for name in command["nodes"]}
     for entry in planned()["nodes"]:
@@ -342,3 +348,21 @@ def test_an_empty_catalogue_is_refused(tmp_path: Path) -> None:
 def _plain(entry: Any) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(entry, enc_hook=encode_value)
     return plain
+
+
+def test_it_says_who_pays() -> None:
+    result = run("plan", "-f", EXAMPLES, "--catalog", "sample", "--at", NOON, "--by", "namespace", "--by", "label=app")
+    assert "Who pays, by namespace" in result.stdout
+    costs = planned("--catalog", "sample", "--by", "namespace")["costs"][0]
+    listed = [*costs["groups"], costs["headroom"], costs["system"], costs["idle"]]
+    for moment in ("before", "after"):
+        paid = sum(entry[moment]["pricePerHour"] for entry in listed)
+        assert paid == pytest.approx(costs["total"][moment]["pricePerHour"])
+    page = run("plan", "-f", EXAMPLES, "--at", NOON, "--by", "namespace", "--output", "html").stdout
+    assert '<th scope="row">shop</th>' in page
+
+
+def test_a_grouping_that_does_not_exist_is_refused() -> None:
+    result = run("plan", "-f", EXAMPLES, "--by", "team")
+    assert result.exit_code == 2
+    assert "label=team" in result.stderr

@@ -326,3 +326,18 @@ def test_the_demo_tells_its_story_and_writes_a_page(tmp_path: Path) -> None:
     assert "<svg" in report.read_text()
     missing = run("demo", "--report", str(tmp_path / "no" / "demo.html"))
     assert missing.exit_code == 2
+
+
+def test_the_journal_of_one_run_is_written(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    arguments = ["simulate", "off-hours", "--policy", "karpool", "--length", "1h", "--journal", str(journal)]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.stderr
+    kinds = {json.loads(line)["kind"] for line in journal.read_text().splitlines()}
+    assert "Provisioned" in kinds
+
+
+def test_a_journal_is_of_one_run_only(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["simulate", "off-hours", "--journal", str(tmp_path / "journal.jsonl")])
+    assert result.exit_code == 2
+    assert "--journal: is of one run" in result.stderr

@@ -11,6 +11,7 @@ EXAMPLES = str(Path(__file__).parents[2] / "examples")
 PAUSE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpool-pause, namespace: %s}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("namespace", ["default", "karpool"])
 def test_a_pause_in_another_namespace_is_named(tmp_path: Path, namespace: str) -> None:
     (tmp_path / "pause.yaml").write_text(PAUSE % namespace)

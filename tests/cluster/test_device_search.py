@@ -330,6 +330,7 @@ def possible(made: Sequence[Device], taken: Sequence[str], specs: Sequence[Resou
     return False
 
 
+@pytest.mark.slow
 @examples(150)
 @given(problems())
 def test_devices_are_found_if_and_only_if_there_are_any(

@@ -21,6 +21,7 @@ from tests.factories.clouds import (
 from tests.factories.clouds import node as plain_node
 
 from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups
+from karpool.cluster.pairing import join
 from karpool.model.group_sizes import Sizes, read_sizes
 from karpool.model.managers import ManagerKind, left_alone, manager_of
 from karpool.model.node import Node
@@ -233,3 +234,15 @@ def test_sizes_that_nobody_says_are_told_apart_from_zero() -> None:
     assert Sizes().minimum is None
     zero = groups_of(eks_node("a", "web"), status=status_yaml({f"eks-web-{UUID}": (0, 1)}))["web"]
     assert (zero.minimum, zero.least) == (0, 0)
+
+
+def test_nodes_of_a_group_that_share_a_provider_id_are_told_apart_by_their_names() -> None:
+    nodes = tuple(
+        msgspec.structs.replace(read(aks_node(name, "p")), spec=read(aks_node("a", "p")).spec) for name in "abc"
+    )
+    states = join(nodes, with_groups(Objects(nodes=nodes)).node_claims)
+    assert sorted((state.name, state.node is not None, bool(state.group)) for state in states) == [
+        ("a", True, True),
+        ("b", True, True),
+        ("c", True, True),
+    ]

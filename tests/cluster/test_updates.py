@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
@@ -167,6 +168,7 @@ class Replay:
         return StateNode(changed(state.node, spec=cordoned), state.claim)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(clusters(in_motion=True), st.randoms(use_true_random=False), st.integers(1, 25))
 def test_updates_end_where_building_anew_would(cluster: Cluster, chance: Random, steps: int) -> None:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import pytest
 from hypothesis import given
 from tests.examples import examples
 from tests.strategies import Cluster, clusters
@@ -39,6 +40,7 @@ def after(objects: Objects, decision: CompactionDecision) -> dict[str, dict[str,
     return requested
 
 
+@pytest.mark.slow
 @examples(60)
 @given(clusters(in_motion=True))
 def test_nobody_is_sent_to_a_node_that_leaves_or_has_no_room(cluster: Cluster) -> None:
@@ -58,6 +60,7 @@ def test_nobody_is_sent_to_a_node_that_leaves_or_has_no_room(cluster: Cluster) -
         assert all(amount <= room.get(key, ZERO) for key, amount in requested[name].items())
 
 
+@pytest.mark.slow
 @examples(60)
 @given(clusters(in_motion=True))
 def test_every_pod_of_a_chosen_node_has_a_place_and_every_other_node_a_reason(cluster: Cluster) -> None:
@@ -71,6 +74,7 @@ def test_every_pod_of_a_chosen_node_has_a_place_and_every_other_node_a_reason(cl
     assert decided(cluster.objects) == decision
 
 
+@pytest.mark.slow
 @examples(25)
 @given(clusters(in_motion=True))
 def test_what_is_told_of_a_node_is_what_was_decided(cluster: Cluster) -> None:

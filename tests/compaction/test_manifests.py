@@ -18,7 +18,7 @@ from karpool.wire.yaml_documents import yaml_documents
 DEPLOY: Final = Path(__file__).parents[2] / "deploy" / "compactor"
 NAME: Final = "estafette-k8s-node-compactor"
 VARIABLES: Final = {
-    "IMAGE": "karpool",
+    "IMAGE_REGISTRY": "registry.example.com/team/",
     "VERSION": "1.0",
     "APP_NAME": NAME,
     "NAMESPACE": "estafette",
@@ -61,12 +61,25 @@ def test_every_variable_is_one_that_is_documented() -> None:
 
 def test_what_the_variables_say_arrives_as_text(made: dict[str, Any]) -> None:
     container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-    assert container["image"] == "karpool:1.0"
+    assert container["image"] == "registry.example.com/team/karpool:1.0"
     assert container["args"] == ["compact", "--metrics-address", ":9101"]
     assert container["resources"]["limits"] == {"cpu": "1", "memory": "128Mi"}
     assert made["Deployment"]["spec"]["template"]["metadata"]["labels"]["version"] == "1.0"
     assert made["ConfigMap"]["metadata"]["name"] == CONFIG_MAP
     assert list(made["ConfigMap"]["data"]) == [KEY]
+
+
+def test_the_variables_of_the_original_are_enough() -> None:
+    """Its instructions name no registry; envsubst leaves empty what is not set, and minds nothing beyond."""
+    given = {name: value for name, value in VARIABLES.items() if name != "IMAGE_REGISTRY"} | {
+        "GO_PIPELINE_LABEL": "1.0.5",
+        "VERSION": "1.0.5",
+    }
+    text = without_comments((DEPLOY / "kubernetes.yaml").read_text())
+    made = by_kind(re.sub(r"\$\{(\w+)\}", lambda variable: given.get(variable[1], ""), text))
+    container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "karpool:1.0.5"
+    assert "${" not in str(made)
 
 
 def test_the_config_map_in_the_manifest_is_a_configuration() -> None:

@@ -16,6 +16,7 @@ from tests.compaction.clusters import (
     pool_node,
 )
 from tests.factories import pod, taint
+from tests.factories.gangs import members
 
 
 def test_a_node_goes_only_if_all_its_pods_find_a_place() -> None:
@@ -130,3 +131,9 @@ def test_every_node_that_is_not_chosen_has_a_reason() -> None:
         pool_node("e", pool=""),
     )
     assert [name for name, reasons in codes(decision).items() if not reasons] == names(decision) == ["a"]
+
+
+@pytest.mark.parametrize(("waiting", "goes"), [(2, []), (3, ["a"])])
+def test_a_gang_that_waits_keeps_room_only_if_it_fits_as_a_whole(waiting: int, goes: list[str]) -> None:
+    nodes = (pool_node("a", pods=["500m"]), pool_node("b", pods=["200m"], mark=None))
+    assert names(decided(*nodes, pods=members("train", waiting, cpu="3"))) == goes

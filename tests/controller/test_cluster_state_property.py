@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.cluster.semantics import semantics
@@ -100,6 +101,7 @@ def expect_open(state: ClusterState, world: WatchHistory) -> None:
         assert state.node_name(claim) == anew.node_name(claim)
 
 
+@pytest.mark.slow
 @settings(examples(STORIES), phases=(Phase.generate,))
 @given(st.integers(0, 2**32), st.sampled_from(Preferences))
 def test_the_kept_state_equals_a_snapshot_built_anew(seed: int, preferences: Preferences) -> None:
@@ -116,6 +118,7 @@ def test_the_kept_state_equals_a_snapshot_built_anew(seed: int, preferences: Pre
             expect_open(state, world)
 
 
+@pytest.mark.slow
 @settings(examples(5), phases=(Phase.generate,))
 @given(st.integers(0, 2**32))
 def test_a_state_that_forgot_what_is_dead_equals_a_snapshot_built_anew(seed: int) -> None:

@@ -139,6 +139,7 @@ def expect_eligible_as_refusals_say(context: DecisionContext) -> None:
         assert consolidation_refusal(context, context.candidate(row)) is not None
 
 
+@pytest.mark.slow
 @examples(25)
 @given(st.randoms(use_true_random=False), st.sampled_from(Order))
 def test_what_a_memo_keeps_is_what_a_fresh_context_finds(chance: Random, order: Order) -> None:

@@ -34,6 +34,7 @@ def _of(scenario: Scenario) -> FleetProblem:
     return _problem(DecisionPass(made))
 
 
+@pytest.mark.slow
 @examples(30)
 @given(moody(in_motion=True))
 def test_no_plan_ends_below_the_bound(given_: tuple[Cluster, DisruptionSettings]) -> None:

@@ -188,7 +188,10 @@ def test_an_annotation_that_cannot_be_read_stops_the_pool(text: str) -> None:
 def test_the_calendar_tells_what_will_be_allowed_when() -> None:
     pool = node_pool(budgets=("20%", budget(0, schedule=OFFICE, duration="8h")))
     friday = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-    found = [(entry.start, entry.end, entry.allowed) for entry in calendar(pool, "Underutilized", 10, friday, 3)]
+    found = [
+        (entry.start, entry.end, entry.allowed)
+        for entry in calendar(pool, "Underutilized", 10, friday, timedelta(days=3))
+    ]
     assert found == [
         (friday, datetime(2026, 11, 20, 17, tzinfo=UTC), 0),
         (datetime(2026, 11, 20, 17, tzinfo=UTC), datetime(2026, 11, 23, 9, tzinfo=UTC), 2),
@@ -200,7 +203,7 @@ def test_the_calendar_tells_what_will_be_allowed_when() -> None:
     ("budgets", "expected"), [((), UNLIMITED), (("10%",), 1), ((budget(0, schedule="bad", duration="1h"),), 0)]
 )
 def test_the_calendar_of_a_pool_without_hours_is_one_stretch(budgets: Sequence[Budget | str], expected: int) -> None:
-    (only,) = calendar(node_pool(budgets=budgets), "Empty", 10, MONDAY, 7)
+    (only,) = calendar(node_pool(budgets=budgets), "Empty", 10, MONDAY, timedelta(days=7))
     assert (only.start, only.end, only.allowed) == (MONDAY, MONDAY + timedelta(days=7), expected)
 
 
@@ -215,7 +218,7 @@ def test_the_calendar_agrees_with_asking_at_each_moment() -> None:
         )
     )
     for reason in ("Empty", "Drifted", "Underutilized"):
-        intervals = calendar(pool, reason, 10, MONDAY, 7)
+        intervals = calendar(pool, reason, 10, MONDAY, timedelta(days=7))
         for step in range(7 * 48):
             moment = MONDAY + timedelta(minutes=30 * step)
             (entry,) = (each for each in intervals if each.start <= moment < each.end)

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.disruption.following import context, moody
@@ -57,6 +58,7 @@ def judged(held: DecisionContext, chance: Random) -> list[tuple[list[Candidate],
     return found
 
 
+@pytest.mark.slow
 @examples(60)
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
 def test_new_nodes_are_cheaper_together_than_what_goes(
@@ -73,6 +75,7 @@ def test_new_nodes_are_cheaper_together_than_what_goes(
     assert columns(held.engine) == untouched
 
 
+@pytest.mark.slow
 @examples(60)
 @given(moody(in_motion=True), st.randoms(use_true_random=False))
 def test_a_command_judged_again_at_once_is_the_same(given_: tuple[Cluster, DisruptionSettings], chance: Random) -> None:

@@ -157,6 +157,7 @@ CHOICES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_whole_plan_for_forty_nodes_breaks_no_rule(generated: Any, seed: int) -> None:
     cluster, chosen = generated(40, seed), CHOICES[seed]
@@ -167,6 +168,7 @@ def test_a_whole_plan_for_forty_nodes_breaks_no_rule(generated: Any, seed: int) 
     assert made.after.price < made.before.price
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_recalling_makes_no_difference_on_larger_clusters(generated: Any, seed: int) -> None:
     cluster, chosen = generated(90, 20 + seed), CHOICES[seed]

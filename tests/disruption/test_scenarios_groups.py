@@ -236,6 +236,17 @@ def test_bins_are_tried_from_the_one_with_most_nodes_down() -> None:
     assert [len(nodes) for nodes in groups[:3]] == [4, 3, 2]
 
 
+def test_how_large_a_bin_is_does_not_depend_on_what_a_budget_leaves_of_it() -> None:
+    """Of the four nodes of the first tenant, its budget lets two go; the second has three, and may lose all."""
+    limited = tenants(4, 3)
+    pools = [
+        pool_of(pool.name, taints=pool.spec.template.spec.taints, budgets=b)
+        for pool, b in zip(limited.pools, (["2"], ["100%"]), strict=True)
+    ]
+    first = replace(limited, pools=pools).plan().steps[0].command.nodes
+    assert [name[:2] for name in first] == ["t0", "t0"]
+
+
 def test_without_bins_tenants_stand_in_each_others_way() -> None:
     """Three tenants of two nodes: their pods never fit on one new node, so no prefix of all nodes goes at once."""
     alone = replace(tenants(2, 2, 2, cpu="7"), settings=replace(REFERENCE, partition=Partition.NONE))

@@ -123,6 +123,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_whole_plan_for_thirty_nodes_breaks_no_rule(generated: Any, seed: int) -> None:
     cluster, chosen = generated(30, seed), CHOICES[seed]

@@ -17,6 +17,7 @@ from karpool.execution.actions import (
     Annotate,
     ClearClaimCondition,
     DeleteClaim,
+    Edit,
     RemoveTaint,
     SetClaimCondition,
     SetClaimNode,
@@ -27,7 +28,7 @@ from karpool.execution.advance import advance
 from karpool.execution.conditions import TERMINATED
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.state import ExecutionState
-from karpool.live.patches import merge_patch
+from karpool.live.patches import merge_patch, target
 from karpool.model.devices import ResourceSlice
 from karpool.model.labels import (
     INITIALIZED,
@@ -41,7 +42,7 @@ from karpool.model.labels import (
 from karpool.model.node import Node
 from karpool.model.nodepool import ClaimResources, NodeClaim
 from karpool.model.objects import Objects
-from karpool.wire.objects import Condition
+from karpool.wire.objects import Condition, OwnerReference
 
 MINUTE = timedelta(minutes=1)
 
@@ -85,16 +86,27 @@ def test_a_node_gets_everything_of_its_claim_before_pods_may_come() -> None:
     actions, _ = reconcile(claim, stranger())
     assert AddFinalizer("Node", "n1", TERMINATION_FINALIZER) in actions
     assert SetLabel("Node", "n1", "tier", "web") in actions
-    assert SetClaimNode("n1", "n1") in actions
     assert [a.taint.key for a in actions if isinstance(a, AddTaint)] == ["team", "cni"]
-    assert not any(isinstance(action, RemoveTaint) for action in actions)
-    assert SetLabel("Node", "n1", REGISTERED, "true") not in actions
+    opened = RemoveTaint("n1", taint(f"{UNREGISTERED_TAINT}:NoExecute"))
+    assert actions[-2:] == [SetLabel("Node", "n1", REGISTERED, "true"), opened]
+    assert {target(action) for action in actions if isinstance(action, Edit)} == {("Node", "n1", "")}  # one patch
+    assert note(actions, "Registered") is None
+
+
+def test_a_claim_whose_node_has_everything_is_registered_and_says_what_it_waits_for() -> None:
+    made = node("n1", initialized=False, ready=False)
+    owner = OwnerReference(kind="NodeClaim", name="n1", uid=claim_for(made).metadata.uid)
+    made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
+    actions, _ = reconcile(node_claim("n1", created=START), made)
+    assert SetClaimNode("n1", "n1") in actions
+    assert note(actions, "Registered") == ("True", "Registered")
+    assert note(actions, "Initialized") == ("Unknown", "NodeNotReady")
 
 
 def test_a_new_node_ends_up_initialized() -> None:
     claim = node_claim("n1", created=START, taints=["team=a"], startup_taints=["cni"])
     world = World(Objects(nodes=(stranger(),), node_claims=(claim,), node_pools=(node_pool(),)))
-    for _ in range(6):
+    for _ in range(2):
         world.execute(lifecycle(world.objects(), START, SETTINGS).actions)
     assert world.claims["n1"].is_true("Registered")
     assert not world.claims["n1"].is_true("Initialized")

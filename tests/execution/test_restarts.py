@@ -59,6 +59,7 @@ def test_a_process_without_memory_comes_to_the_same_end(make: Make) -> None:
     assert check_end(run_with(make, forgetful=True)) == "finished"
 
 
+@pytest.mark.slow
 @COMMANDS
 def test_a_cut_between_any_two_actions_leaves_nothing_behind(make: Make) -> None:
     total = run_with(make).count
@@ -69,6 +70,7 @@ def test_a_cut_between_any_two_actions_leaves_nothing_behind(make: Make) -> None
     assert ends.count("rolled back") <= 1 + 1 + 2 + 2 + 2 + 2
 
 
+@pytest.mark.slow
 @COMMANDS
 def test_an_action_that_fails_leaves_nothing_behind(make: Make) -> None:
     total = run_with(make).count
@@ -82,6 +84,7 @@ def test_actions_that_fail_often_leave_nothing_behind(make: Make, every: int) ->
     check_end(run_with(make, fail=lambda n: n % every == 0))
 
 
+@pytest.mark.slow
 @COMMANDS
 def test_two_cuts_leave_nothing_behind(make: Make) -> None:
     total = run_with(make).count

@@ -18,7 +18,7 @@ from karpool.kube.kubeconfig import find_target
 from karpool.live import resources as r
 
 VARIABLES = {
-    "IMAGE": "karpool",
+    "IMAGE_REGISTRY": "",
     "VERSION": "0.1.0",
     "APP_NAME": "karpool",
     "NAMESPACE": "karpool",

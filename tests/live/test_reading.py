@@ -320,3 +320,56 @@ def test_sizes_of_groups_take_the_right_to_get_one_config_map(control_plane: Con
     offline = json.loads(CliRunner().invoke(cli, [*arguments[:-1], "-f", str(file)]).stdout)
     assert offline["groups"] == allowed["groups"]
     assert admin.delete(f"{maps}/{STATUS_MAP}").status == 200
+
+
+def _waiting(name: str, **meta: Any) -> dict[str, Any]:
+    spec = meta.pop("spec", {"containers": []})
+    return {"metadata": {"name": name, "namespace": "default", **meta}, "spec": spec}
+
+
+GROUP_LIST = listed({"metadata": {"name": "train", "namespace": "default"}, "spec": {"minMember": 3}})
+NATIVE_LIST = listed(
+    {"metadata": {"name": "train", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+)
+
+
+@pytest.mark.parametrize(
+    ("pod", "path", "answer"),
+    [
+        (
+            _waiting("a", labels={"scheduling.x-k8s.io/pod-group": "train"}),
+            "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+            GROUP_LIST,
+        ),
+        (
+            _waiting("a", annotations={"scheduling.k8s.io/group-name": "train"}),
+            "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+            GROUP_LIST,
+        ),
+        (
+            _waiting("a", spec={"containers": [], "schedulingGroup": {"podGroupName": "train"}}),
+            "/apis/scheduling.k8s.io/v1alpha2/podgroups",
+            NATIVE_LIST,
+        ),
+    ],
+)
+def test_how_many_pods_a_gang_needs_is_asked_of_its_scheduler_alone(
+    pod: dict[str, Any], path: str, answer: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> None:
+    newer = [f"/apis/scheduling.k8s.io/{version}/podgroups" for version in ("v1beta1", "v1alpha3")]
+    given = {**dict.fromkeys(newer, refuses(404, "NotFound")), "/api/v1/pods": listed(pod), path: answer}
+    reading, paths_read = read_from(given)
+    assert [group.least for group in reading.objects.pod_groups] == [3]
+    assert set(paths_read) - {resource.path() for resource in DECIDED_ON} == {
+        path,
+        *(newer if "v1alpha2" in path else []),
+    }
+    assert list(reading.notes()) == []
+
+
+def test_gangs_whose_needs_nobody_may_see_are_said() -> None:
+    pod = _waiting("a", labels={"scheduling.x-k8s.io/pod-group": "train"})
+    path = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+    reading, _ = read_from({"/api/v1/pods": listed(pod), path: refuses(403, "Forbidden")})
+    (note,) = reading.notes()
+    assert note.startswith("podgroups.scheduling.x-k8s.io cannot be listed, so all waiting pods of a gang count")

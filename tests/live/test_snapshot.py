@@ -126,6 +126,7 @@ def test_the_file_is_small_and_for_its_owner_only(scene: Scene, tmp_path: Path) 
 # -- from files ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".json", ".json.gz", ".json.zst"])
 def test_files_can_be_made_smaller_and_decide_the_same(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"small{ending}"
@@ -151,6 +152,7 @@ def test_any_cluster_is_planned_from_a_file_as_it_is_itself(cluster: Cluster) ->
     assert planned(load(["-"], stdin=file).objects) == planned(cluster.objects)
 
 
+@pytest.mark.slow
 def test_a_file_keeps_the_pause_and_its_reason_and_nothing_else_of_config_maps(tmp_path: Path) -> None:
     data = {"reason": "incident 42", "token": "secret-1"}
     hidden = {"labels": {"a": "secret-2"}, "annotations": {"b": "secret-3"}}

@@ -156,3 +156,7 @@ def test_compatibility_of_a_node_with_a_pod(node_has: str, pod_asks: str, *, len
 def test_keys_that_only_one_side_defines_are_free_when_sides_meet(first: Requirement, second: Requirement) -> None:
     assert Requirements([("k1", first)]).meets(Requirements([("k2", second)]))
     assert Requirements([("k1", first)]).meets(Requirements([("k1", second)])) == first.overlaps(second)
+
+
+def test_an_empty_value_is_shown_as_one() -> None:
+    assert str(one_of("", "a")) == 'In ["", a]'

@@ -18,7 +18,7 @@ from karpool.model.nodepool import NodeClaim, NodeClaimSpec, PoolRequirement
 from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements
 from karpool.operator.journal import Journal, JournalSettings
-from karpool.operator.journal_records import RolledBackRecord
+from karpool.report.journal_records import RolledBackRecord
 from karpool.wire.objects import Metadata
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

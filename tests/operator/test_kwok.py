@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.factories.nodes import claim_for, node, node_claim
 from tests.factories.values import amounts
-from tests.kube.scripted_server import Answer, ScriptedServer, raw_object, refuses, says
+from tests.kube.scripted_server import Answer, ReceivedRequest, ScriptedServer, raw_object, refuses, says
 
 from karpool.catalog.sources import open_catalog
 from karpool.controller.store import ClusterStore
@@ -29,19 +29,24 @@ from karpool.provisioning.inflight import as_launched
 from karpool.wire.objects import Condition, Metadata, encode_value
 
 
-def made_of(*answers: Answer) -> list[str]:
+def asked_for(*answers: Answer) -> list[ReceivedRequest]:
     """What is asked of the server to bring the node of a claim, answered like this."""
     claim = node_claim("c1")
 
-    async def story() -> list[str]:
+    async def story() -> list[ReceivedRequest]:
         async with ScriptedServer(*answers) as server, server.client() as client:
             kwok = _kwok(client, claim)
             await kwok.launch(claim)
             await asyncio.wait_for(server.exhausted.wait(), 10)
             await asyncio.sleep(0.3)  # whoever would ask once more has asked by now
-            return [f"{request.method} {request.path.rsplit('/', 1)[-1]}" for request in server.requests]
+            return server.requests
 
     return asyncio.run(story())
+
+
+def made_of(*answers: Answer) -> list[str]:
+    """The same, in short."""
+    return [f"{request.method} {request.path.rsplit('/', 1)[-1]}" for request in asked_for(*answers)]
 
 
 def _kwok(client: Client, claim: NodeClaim, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Kwok:
@@ -77,6 +82,12 @@ MADE = says(raw_object("c1"), status=201)
 )
 def test_a_node_comes_whatever_the_server_answers_first(answers: tuple[Answer, ...], requests: list[str]) -> None:
     assert made_of(*answers) == requests
+
+
+def test_kwok_keeps_a_new_node_ready_without_being_told_to() -> None:
+    made = asked_for(LAUNCHED, MADE)[-1].body["metadata"]
+    assert made["annotations"] == {"kwok.x-k8s.io/node": "fake"}
+    assert made["labels"]["kwok.x-k8s.io/node"] == "fake"
 
 
 def test_a_node_comes_after_an_error_that_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,7 @@ def test_pods_that_keep_off_each_others_machines_need_two() -> None:
     assert (apart.cheapest(), found(apart).price) == (pytest.approx(0.8), pytest.approx(0.8))
 
 
+@pytest.mark.slow
 @given(tiny_fleets().map(plenty))
 def test_trying_everything_ends_between_the_bound_and_the_target(fleet: Tiny) -> None:
     assert lower_bound(fleet.problem()).price - 1e-9 <= fleet.cheapest() <= found(fleet).price + 1e-9

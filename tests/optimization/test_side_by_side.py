@@ -2,8 +2,10 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from time import sleep
+from typing import Any
 
 import pytest
 from tests.optimization.tiny import Kind, Node, Pod, Tiny
@@ -42,6 +44,24 @@ def test_when_one_fails_the_others_are_told_and_the_rest_does_not_begin(monkeypa
     with pytest.raises(ValueError, match="broken"):
         side_by_side(work, 10)
     assert begun <= {0, 1, 2}  # the thread that failed may have begun with one more
+
+
+def test_work_that_has_begun_ends_when_the_rest_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karpool.optimization.side_by_side.cores", lambda: 2)
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *args: Any, **more: Any) -> Any:
+            if args[1] > 0:
+                raise KeyboardInterrupt
+            return super().submit(*args, **more)
+
+    def work(_number: int, wanted: Wanted) -> None:
+        while wanted():
+            sleep(0.001)
+
+    monkeypatch.setattr("karpool.optimization.side_by_side.ThreadPoolExecutor", Pool)
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(work, 3)
 
 
 def test_ctrl_c_ends_a_search_of_several_parts_long_before_its_moves_are_made() -> None:

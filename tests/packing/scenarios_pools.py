@@ -197,6 +197,27 @@ MIN_VALUES = [
         check=lambda answer: minimum(answer) == 2,
     ),
     one_pod(
+        "values that the pod excludes do not count",
+        fails=True,
+        pools=[node_pool(requirements=[at_least(2, ZONE)])],
+        selector={ZONE: Z1},
+    ),
+    one_pod(
+        "values that the pod leaves count",
+        pools=[node_pool(requirements=[at_least(2, ZONE)])],
+        require=[(ZONE, "In", Z1, Z2)],
+        new_nodes=1,
+    ),
+    one_pod(
+        "best effort lowers a minimum to the values that the pod leaves",
+        pools=[node_pool(requirements=[at_least(2, ZONE)])],
+        selector={ZONE: Z1},
+        asked=MAKE_DO,
+        check=lambda answer: (
+            answer.new_nodes[0].requirements[ZONE].min_values == 1 and answer.new_nodes[0].min_values_relaxed
+        ),
+    ),
+    one_pod(
         "best effort makes do with fewer rather than take a lighter pool",
         catalog=TWO,
         pools=[node_pool("heavy", weight=9, requirements=[at_least(3)]), CLEAN],

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -75,6 +76,7 @@ def sealed(cluster: Cluster, names: set[str]) -> Objects:
     return replace(cluster.objects, csi_nodes=(*(entry for name, entry in known.items() if name not in names), *lost))
 
 
+@pytest.mark.slow
 @examples(60)
 @given(questions(), st.data())
 def test_a_sealed_node_takes_no_pod_and_is_there_all_the_same(

@@ -3,6 +3,7 @@
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def written(chance: Random) -> tuple[CandidatePods, Written]:
     return candidate_pods, by_node
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_nodes_are_read_as_they_were_written_last(chance: Random) -> None:
     candidate_pods, by_node = written(chance)
@@ -47,6 +49,7 @@ def test_nodes_are_read_as_they_were_written_last(chance: Random) -> None:
         assert read(alone, number) == ([node], pods, flags, 1, below)
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_sets_contain_the_pods_of_all_their_nodes_in_order(chance: Random) -> None:
     candidate_pods, by_node = written(chance)

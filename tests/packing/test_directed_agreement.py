@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.checker import Placement, violations
@@ -51,6 +52,7 @@ def new_node(cluster: Cluster) -> st.SearchStrategy[DirectedNode]:
     )
 
 
+@pytest.mark.slow
 @examples(120)
 @given(directed())
 def test_engine_and_twin_send_pods_to_the_same_places(question: tuple[Cluster, dict[str, Any]]) -> None:
@@ -60,6 +62,7 @@ def test_engine_and_twin_send_pods_to_the_same_places(question: tuple[Cluster, d
     )
 
 
+@pytest.mark.slow
 @examples(60)
 @given(directed())
 def test_no_place_that_a_pod_is_sent_to_breaks_a_rule(question: tuple[Cluster, dict[str, Any]]) -> None:
@@ -72,6 +75,7 @@ def test_no_place_that_a_pod_is_sent_to_breaks_a_rule(question: tuple[Cluster, d
     assert violations(state, placements) == []
 
 
+@pytest.mark.slow
 @examples(40)
 @given(directed())
 def test_wishes_leave_nothing_behind(question: tuple[Cluster, dict[str, Any]]) -> None:

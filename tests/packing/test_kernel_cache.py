@@ -83,6 +83,7 @@ def run_program(cache: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_kernels_that_others_can_have_written_are_not_loaded_but_compiled(tmp_path: Path) -> None:
     cache, mark = tmp_path / "cache", tmp_path / "loaded"
     assert (run_program(cache, tmp_path).stdout, run_program(cache, tmp_path).stderr) == ("8\n", "")

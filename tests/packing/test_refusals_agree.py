@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -74,6 +75,7 @@ def twin_refusals(objects: Objects, catalog: Catalog, pod: Pod, gone: Collection
     return counts
 
 
+@pytest.mark.slow
 @examples(60)
 @given(data=st.data(), cluster=clusters())
 def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataObject, cluster: Cluster) -> None:

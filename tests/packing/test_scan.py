@@ -3,6 +3,7 @@
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
@@ -53,6 +54,7 @@ def new_nodes(engine: Engine, nodes: list[int]) -> tuple[int, float, bool] | Non
         return placement.claims, price, exact
 
 
+@pytest.mark.slow
 @examples(60)
 @given(clusters(in_motion=True, choosy=True), st.randoms(use_true_random=False))
 def test_a_scan_accepts_every_set_whose_new_nodes_are_few_and_cheap_enough(cluster: Cluster, chance: Random) -> None:

@@ -58,6 +58,7 @@ def test_a_what_if_that_is_undone_leaves_every_array_as_it_was(cluster: Cluster,
         assert columns(engine) == untouched
 
 
+@pytest.mark.slow
 @examples(40)
 @given(CLUSTERS, st.randoms(use_true_random=False))
 def test_the_order_of_what_ifs_does_not_matter(cluster: Cluster, chance: Random) -> None:

@@ -100,12 +100,12 @@ def clash(some: Iterable[Port], others: Sequence[Port]) -> bool:
 
 
 def lacking(types: Iterable[InstanceType], requirements: Requirements) -> dict[str, int]:
-    """The keys on which types have fewer distinct values than asked for, with the number they have."""
+    """The keys on which types have fewer distinct values than asked for, of those that are allowed, and how many."""
     listed = list(types)
     short = {}
     for key, wanted in requirements.items():
         own = [entry.requirements[key] for entry in listed if key in entry.requirements]
-        reached = len({value for held in own if not held.complement for value in held.values})
+        reached = len({value for held in own if not held.complement for value in held.values if wanted.has(value)})
         if wanted.min_values is not None and reached < wanted.min_values:
             short[key] = reached
     return short

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 from tests.factories import LONG_AGO, affinity_to, claim_for, default_catalog, node, node_claim, node_pool, pod
+from tests.factories.gangs import members
 from tests.inflight import with_claims_launched
 
 from karpool.catalog.instance_types import Catalog, Offering
@@ -169,3 +170,32 @@ def test_a_pod_that_another_one_took_the_last_slot_from_waits_and_one_that_fits_
     made = provision(Objects(pods=(*pods, huge), node_pools=(node_pool(),)), reserving(1), NOW)
     assert (len(made.claims), made.deferred) == (1, ("default/web-1",))
     assert [key for key, _ in made.unschedulable] == ["default/huge-1"]
+
+
+@pytest.mark.parametrize(("limit", "claims"), [("12", 3), ("8", 0)])
+def test_no_claim_is_made_for_a_part_of_a_gang(limit: str, claims: int) -> None:
+    pool = node_pool(limits={"cpu": limit}, requirements=[(names.INSTANCE_TYPE, "In", "default")])
+    made = provision(Objects(pods=members("train", 3, cpu="3"), node_pools=(pool,)), CATALOG, NOW)
+    assert len(made.claims) == claims
+    why = "3 pods need room at once (all that wait, for nobody says how many it needs), and there is room for 2"
+    message = f"no node can take it: its gang default/train runs only together: {why}"
+    assert [reason.message for _, reason in made.unschedulable] == [message] * (3 - claims)
+
+
+def test_what_a_gang_does_not_get_others_may_have() -> None:
+    pool = node_pool(limits={"cpu": "8"}, requirements=[(names.INSTANCE_TYPE, "In", "default")])
+    pods = (*members("train", 3, cpu="3"), pod("web-9", cpu="3", pending=True))
+    made = provision(Objects(pods=pods, node_pools=(pool,)), CATALOG, NOW)
+    (claim,) = made.claims
+    assert made.nominations == {claim.name: frozenset({"default/web-9"})}
+
+
+def test_a_gang_fills_nodes_that_exist_and_new_ones() -> None:
+    old = node("old", cpu="4")
+    pool = node_pool(requirements=[(names.INSTANCE_TYPE, "In", "default")])
+    objects = Objects(
+        nodes=(old,), node_claims=(claim_for(old),), pods=members("train", 3, cpu="3"), node_pools=(pool,)
+    )
+    made = provision(objects, CATALOG, NOW)
+    assert len(made.claims) == 2
+    assert sum(map(len, made.nominations.values())) == 3

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from karpool.model.reasons import Reason
+from karpool.report.costs_document import CostGroupPart, CostPart, CostsPart
 from karpool.report.document import (
     AlternativePart,
     BlockerPart,
@@ -16,6 +17,7 @@ from karpool.report.document import (
     ExplainedNodePart,
     ExplanationDocument,
     LowerBoundPart,
+    NodeGroupPart,
     NodeVerdict,
     PlacementPart,
     PlanDocument,
@@ -447,3 +449,28 @@ def paced(plan: PlanDocument) -> PlanDocument:
     """The same plan under rates that let a step go every hour."""
     commands = [replace(command, begins=NOW + timedelta(hours=command.step - 1)) for command in plan.commands]
     return replace(plan, commands=tuple(commands))
+
+
+def grouped(plan: PlanDocument) -> PlanDocument:
+    """The plan with node groups of long names, and with who pays."""
+    group = NodeGroupPart(
+        name="web-workers-with-quite-a-long-name-2026",
+        title="EKS managed node group",
+        label="eks.amazonaws.com/nodegroup",
+        instance_types=("m6i.xlarge", "m6i.2xlarge"),
+        zones=("us-east-1a", "us-east-1b"),
+        capacity_types=("on-demand",),
+        minimum=1,
+        maximum=10,
+        sizes_from="--groups",
+        before=12,
+        after=7,
+        price_before=2.304,
+        price_after=1.344,
+        removed=("a", "b"),
+        added=0,
+    )
+    cost = CostPart(pods=12, price_per_hour=1.2345, unpriced=1)
+    entry = CostGroupPart(name="a-team-with-a-name-that-is-longer-than-a-phone-is-wide", before=cost, after=cost)
+    costs = CostsPart(by="label", label="team", groups=(entry,), headroom=entry, system=entry, idle=entry, total=entry)
+    return replace(plan, groups=(group, replace(group, name="batch")), costs=(costs,))

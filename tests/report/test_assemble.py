@@ -93,6 +93,14 @@ def test_a_bound_says_how_far_above_it_a_plan_ends() -> None:
     assert free.distance_percent is None
 
 
+def test_where_no_price_is_known_the_least_possible_is_unknown_and_not_zero() -> None:
+    made = Scenario("several", nodes=DRIFTED, pools=[SMALL]).plan()
+    for unpriced, bound, known in ((4, 0.0, False), (1, 0.0, False), (1, 0.01, True), (0, 0.0, True)):
+        before = replace(made.before, nodes=4, unpriced=unpriced)
+        document = plan_document(replace(made, before=before, lower_bound=LowerBound(bound, "LP")))
+        assert (document.lower_bound is not None) is known
+
+
 BARGAIN = Catalog((*CATALOG.types, instance_type("bargain", 4, "16Gi", price=0.15, zones=ZONES)))
 """Two small nodes cost 0.2 $/h; alone, neither can be replaced by something cheaper."""
 

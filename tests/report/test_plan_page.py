@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.report import samples
 
 from karpool.model.reasons import Reason
-from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument
+from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PricesPart
 from karpool.report.plan_page import plan_page
 
 HOSTILE = "</script><script>alert(1)</script><!--$data&lt;\u2028"
@@ -68,6 +68,17 @@ def test_steps_say_when_rates_let_them_begin() -> None:
     page = plan_page(samples.paced(plan), drawing)
     assert [command["begins"] for command in embedded(page)["commands"]] == ["09:30 UTC", "10:30 UTC", "11:30 UTC"]
     assert "Rates spread the steps over 2h" in page
+
+
+def test_the_head_names_the_cluster_and_where_prices_come_from() -> None:
+    plan, drawing = samples.small()
+    prices = (PricesPart(source="price list", cloud="aws", region="eu-west-1", date="2026-08-01"),)
+    page = plan_page(replace(plan, prices=prices), replace(drawing, cluster="production <b>"))
+    head = page[page.index("<header") : page.index("</header>")]
+    assert '<b class="cluster-name">production &lt;b&gt;</b>' in head
+    assert "Prices: aws eu-west-1, price list of 2026-08-01." in head
+    assert "<title>Karpool plan: production &lt;b&gt;</title>" in page
+    assert page.count("price list of 2026-08-01") == 1
 
 
 def test_the_page_needs_no_network() -> None:

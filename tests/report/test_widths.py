@@ -68,6 +68,7 @@ def plan_table(width: int) -> str:
     return out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "widths"),
     [
@@ -88,6 +89,7 @@ def test_every_number_of_a_narrow_table_is_one_of_the_widest(table: Callable[[in
         assert max(map(len, text.splitlines())) <= width
 
 
+@pytest.mark.slow
 def test_a_long_plan_ends_as_it_begins() -> None:
     plan = samples.large(2000)[0]
     out = io.StringIO()

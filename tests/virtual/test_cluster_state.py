@@ -31,6 +31,7 @@ def rows_by_name(snapshot: Snapshot) -> dict[str, tuple[list[int], list[int], in
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_cluster_state_shows_what_a_new_snapshot_shows(seed: int) -> None:
     cluster = virtual_cluster(BUSY, seed=seed)
@@ -59,6 +60,7 @@ class Compared(VirtualCluster):
             self.compared += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_a_living_context_decides_as_a_new_one(seed: int) -> None:
     cluster = Compared(scenario(BUSY), CATALOG, policy=BY_PREFIXES, seed=seed)

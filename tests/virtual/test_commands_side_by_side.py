@@ -136,6 +136,7 @@ def test_pools_that_have_nothing_to_do_with_each_other_shrink_side_by_side(searc
     invariants.expect_nothing_left_over()
 
 
+@pytest.mark.slow
 @examples(6)
 @given(
     st.sampled_from(["1", "50%", "100%"]),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
 from tests.virtual.test_pauses import Started
 from tests.virtual.worlds import HOUR, checked_cluster
 
@@ -107,6 +108,7 @@ def test_a_failed_launch_is_remembered_over_a_restart() -> None:
     assert [time for time in heard.times if failed <= time < failed + timedelta(minutes=2)] == []
 
 
+@pytest.mark.slow
 def test_a_pod_that_nobody_can_launch_a_node_for_stops_its_pool_for_a_while_and_never_its_empty_nodes() -> None:
     cluster, _ = checked_cluster(UNSATISFIABLE, pools=TWO_SIZES)
     # Longer than it is from one failure to the next.

@@ -1,6 +1,7 @@
 """A seed decides everything: the same one gives the same bytes, and policies meet the same workload."""
 
 import msgspec
+import pytest
 from tests.virtual.worlds import BY_PREFIXES, CATALOG, HOUR, scenario
 
 from karpool.virtual.cluster import VirtualCluster
@@ -31,10 +32,12 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert encoded(run(3).recorder) == encoded(run(3).recorder)
 
 
+@pytest.mark.slow
 def test_another_seed_gives_another_run() -> None:
     assert encoded(run(3).recorder) != encoded(run(4).recorder)
 
 
+@pytest.mark.slow
 def test_policies_meet_the_same_workload() -> None:
     wanted = []
     for policy in (BY_PREFIXES, Policy(disruption=False)):

@@ -1,5 +1,6 @@
 """While the time is in doubt, nothing that passing time would allow happens."""
 
+import pytest
 from tests.virtual.doubt import DoubtfulClock, UncertainClock
 from tests.virtual.worlds import CATALOG, HOUR, POOL, scenario
 
@@ -50,6 +51,7 @@ def test_no_claim_expires_while_the_time_is_in_doubt_and_all_do_when_it_is_certa
     assert "DeleteClaim" in {name for _, name in within(done, doubt[1], 2 * HOUR)}
 
 
+@pytest.mark.slow
 def test_nothing_is_consolidated_while_the_time_is_in_doubt() -> None:
     doubt = 0.3 * HOUR, 1.0 * HOUR
     certain = deeds(SHRINKS, POOL, begins=0.0, ends=0.0)

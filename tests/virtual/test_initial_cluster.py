@@ -13,7 +13,7 @@ from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import run
-from karpool.virtual.initial_cluster import with_cluster
+from karpool.virtual.initial_cluster import on_machines, with_cluster
 from karpool.virtual.scenario import Policy, Scenario, ScenarioError, read_scenario
 
 pytestmark = pytest.mark.slow
@@ -69,3 +69,22 @@ def test_a_node_of_no_known_type_is_named() -> None:
     )
     with pytest.raises(ScenarioError, match="node strange cannot be simulated"):
         VirtualCluster(with_cluster(Scenario(), strange), open_catalog("sample"), initial=strange)
+
+
+def test_nodes_without_a_machine_are_left_out_with_their_pods_and_named() -> None:
+    fargate = node("fargate-1", labels={"eks.amazonaws.com/compute-type": "fargate"})
+    machine = node("general-1")
+    objects = Objects(nodes=(fargate, machine), pods=(pod("web", node="general-1"), pod("batch", node="fargate-1")))
+    kept, why = on_machines(objects)
+    assert [entry.name for entry in kept.nodes] == ["general-1"]
+    assert [entry.name for entry in kept.pods] == ["web"]
+    assert "1 such as fargate-1" in why
+    assert on_machines(kept) == (kept, "")
+
+
+def test_nodes_without_a_machine_type_are_simulated_as_they_are_and_their_costs_count_as_unknown() -> None:
+    plain = node("bare", pool=None, labels={"node.kubernetes.io/instance-type": None})
+    objects = Objects(nodes=(plain,), pods=(pod("web-1", node="bare"),))
+    cluster = VirtualCluster(with_cluster(Scenario(), objects), open_catalog("sample"), initial=objects)
+    assert [there.name for there in cluster.store.nodes] == ["bare"]
+    assert cluster.cloud.instances["bare"].price is None

@@ -80,3 +80,11 @@ def test_a_group_in_the_scenario_replaces_its_namesake(tmp_path: Path) -> None:
     _, objects = read(tmp_path, [*one_pod_each(NODES), STATUS])
     own = "nodeGroups: [{name: web, instanceType: m5.large, size: 4, least: 1, most: 30}]"
     assert [(group.least, group.most) for group in with_cluster(read_scenario(own), objects).node_groups] == [(1, 30)]
+
+
+def test_a_group_of_machines_that_the_catalogue_does_not_offer_in_its_zones_does_not_grow(tmp_path: Path) -> None:
+    unknown = [eks_node(f"n{at}", "web", spot=True, zone="us-east-1z") for at in range(3)]
+    status = autoscaler_status(status_yaml({f"eks-web-{UUID}": (1, 9)}))
+    runs = simulated(tmp_path, [*one_pod_each(unknown), status])
+    assert runs["alone"]["nodesAtEnd"] == 3
+    assert runs["autoscaler"]["nodesAtEnd"] == 1

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
 from msgspec.structs import replace
 from tests.virtual.worlds import CATALOG, HOUR, scenario
 
@@ -148,6 +149,7 @@ def never_ready(cluster: VirtualCluster) -> None:
     cluster.store.pods.watch(spoil)
 
 
+@pytest.mark.slow
 def test_a_drain_ends_though_no_replacement_comes_and_says_so() -> None:
     cluster, seen = shrunk(disturb=never_ready)
     assert not any(node.terminating for node in cluster.store.nodes)

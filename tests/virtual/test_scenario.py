@@ -40,6 +40,7 @@ def test_merging_replaces_lists_and_removes_nulls() -> None:
         ("workloads: [{name: web, replicas: {hours: [{at: '25:00', value: 1}]}}]", "at"),
         ("faults: [{kind: flood}]", "flood"),
         ("a: 1\n---\nb: 2", "one document"),
+        ("{apiVersion: v1, kind: List, items: []}", r"not a scenario; name it in one, as `cluster: \[FILE\]`"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, named: str) -> None:

@@ -1,6 +1,7 @@
 """What is foreseen of a scheduler is what the scheduler of a virtual cluster does."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.factories import claim_for, node, node_pool, pod
@@ -31,6 +32,7 @@ def scheduled(snapshot: Snapshot, rows: list[int], gone: int, *, packs: bool) ->
     return places
 
 
+@pytest.mark.slow
 @given(clusters(), st.booleans(), st.randoms(use_true_random=False))
 def test_pods_come_where_the_scheduler_puts_them(cluster: Cluster, packs: bool, chance: "np.random.Generator") -> None:  # noqa: FBT001 - hypothesis gives it
     snapshot = Snapshot(cluster.objects)

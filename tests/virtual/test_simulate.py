@@ -46,6 +46,7 @@ def test_every_file_is_listed_and_sound() -> None:
         assert list(flaws((FOLDER / f"{name}.yaml").read_bytes())) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "length", "warm_up"),
     [

@@ -13,7 +13,7 @@ STORY = (
 
 
 def ends_well(spoiled: type | None) -> bool:
-    """Whether the evening's pods end up on cheap nodes with no rule broken and nothing left over."""
+    """Whether the evening's pods end up on cheap nodes, all in use, with no rule broken and nothing left over."""
     cluster, invariants = checked_cluster(STORY)
     execute = cluster.actuator._do
     cluster.actuator._do = lambda action: None if type(action) is spoiled else execute(action)  # type: ignore[method-assign]
@@ -22,7 +22,9 @@ def ends_well(spoiled: type | None) -> bool:
         invariants.expect_nothing_left_over()
     except BrokenInvariantError:
         return False
-    return cluster.recorder.samples[-1].price_per_hour < 0.2 and cluster.recorder.summary().evictions > 0
+    in_use = all(claim.is_true("Initialized") for claim in cluster.store.claims)
+    cheap = cluster.recorder.samples[-1].price_per_hour < 0.2
+    return in_use and cheap and cluster.recorder.summary().evictions > 0
 
 
 def test_nothing_spoiled_ends_well() -> None:

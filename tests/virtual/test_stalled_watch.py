@@ -36,6 +36,7 @@ def test_without_a_stalled_watch_empty_nodes_go() -> None:
     assert not mirror.heard.dropped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("annotations", "code"), [(PROTECTED, "PodDoNotDisrupt"), ({}, "PodArrived")])
 def test_a_pod_bound_while_the_watch_is_stalled_saves_its_node(annotations: dict[str, str], code: str) -> None:
     mirror = emptied()

@@ -1,25 +1,27 @@
 """`karpool catalog`: the instance types there are, what they hold and what they cost."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 import click
 import msgspec
 
-from karpool.catalog.expressions import parse_expressions, select
+from karpool.catalog.expressions import parse_expressions, select, unknown_names
 from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, cheapest
 from karpool.catalog.machines import GPU
+from karpool.catalog.notices import idle_discounts, unpriced_regions
 from karpool.catalog.overrides import unknown_types
 from karpool.catalog.pricing import cheapest_launch_price
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.errors import say
 from karpool.cli.input_options import output_option
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
 from karpool.report.document import PricesPart
-from karpool.report.formatting import amount, count, resource
+from karpool.report.formatting import amount, amounts, count, resource
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.wire.objects import encode_value
-from karpool.wire.problems import InputError
+from karpool.wire.problems import InputError, suggestion
 from karpool.wire.quantity import ZERO, Quantity
 
 EPILOG = """\b
@@ -45,6 +47,8 @@ EXAMPLES
   karpool catalog 'family in (m6i,m7i)' capacity-type=spot zone=us-east-1b
   karpool catalog --catalog types.json --node-fee 0.03 --output json
   karpool catalog --price m5.large=0.08 --price m5.large:spot=0.03 type=m5.large
+  karpool catalog --discount 'm7*=31%' 'family in (m7i,m7g)'
+  karpool catalog update --help      today's prices, from the cloud, in a file
 \b
 EXIT STATUS
   0  listed, also when nothing matches
@@ -52,12 +56,36 @@ EXIT STATUS
 """
 
 
+class _ListsByDefault(click.Group):
+    """`karpool catalog EXPRESSION...` lists; `list` need not be written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args and args[0] in self.list_commands(ctx) else ["list", *args])
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        return ["list", "update"]
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        if name == "update":
+            from karpool.cli.catalog_update import update
+
+            return update
+        return listing if name == "list" else None
+
+
+@click.group(cls=_ListsByDefault)
+def catalog() -> None:
+    """List instance types, what they hold and what they cost, or fetch today's prices."""
+
+
 @click.command(epilog=EPILOG)
 @click.argument("expressions", metavar="[EXPRESSION]...", nargs=-1)
 @output_option("table", "json", text="A table for people or a document for programs.")
 @catalog_options
-def catalog(expressions: tuple[str, ...], output: str, catalog_opener: CatalogOpener) -> None:
+def listing(expressions: tuple[str, ...], output: str, catalog_opener: CatalogOpener) -> None:
     """List instance types with what they hold and what they cost, cheapest first.
+
+    `list` need not be written: karpool catalog arch=arm64. Today's prices come with karpool catalog update.
 
     Prices are US dollars an hour. An unknown price is shown as `?` in the table and as null in JSON; `-` means that
     the type is not offered that way. What a node has is listed next to what it leaves for pods.
@@ -65,8 +93,14 @@ def catalog(expressions: tuple[str, ...], output: str, catalog_opener: CatalogOp
     catalog = catalog_opener()
     misspelt = unknown_types(catalog)
     if misspelt:
-        raise InputError.at("--price", f"the catalogue has no type {misspelt[0]}")
-    types = select(catalog, parse_expressions(expressions))
+        hint = suggestion(misspelt[0], catalog.by_name)
+        raise InputError.at("--price", f"the catalogue has no type {misspelt[0]}{hint}")
+    for notice in (*unpriced_regions(catalog), *idle_discounts(catalog_opener.discounts, catalog.origins)):
+        say(notice, 0)
+    wanted = parse_expressions(expressions)
+    types = select(catalog, wanted)
+    for name in unknown_names(catalog, wanted):
+        say(f"the catalogue has no type {name}{suggestion(name, catalog.by_name)}", 0)
     if output == "json":
         click.echo(document(catalog, types), nl=False)
     else:
@@ -118,8 +152,8 @@ def document(catalog: Catalog, types: Sequence[InstanceType]) -> bytes:
         )
         for entry in types
     ]
-    listing = CatalogDocument("karpool.sh/v1", "Catalog", catalog.node_fee, prices_parts(catalog.origins), listed)
-    return msgspec.json.format(msgspec.json.encode(listing, enc_hook=encode_value), indent=2) + b"\n"
+    whole = CatalogDocument("karpool.sh/v1", "Catalog", catalog.node_fee, prices_parts(catalog.origins), listed)
+    return msgspec.json.format(msgspec.json.encode(whole, enc_hook=encode_value), indent=2) + b"\n"
 
 
 def _offering(offering: Offering, catalog: Catalog) -> OfferingDocument:
@@ -144,7 +178,8 @@ def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
     left_for_pods = (right("cpu for pods", spare=5), right("memory for pods", spare=5))
     prices = (right(f"{kind} $/h") for kind in kinds)
     if types:
-        rows = [_row(catalog, entry, kinds) for entry in types]
+        by_kind = zip(*(_prices(catalog, types, kind) for kind in kinds), strict=True)
+        rows = [_row(entry, prices_of) for entry, prices_of in zip(types, by_kind, strict=True)]
         os, zones = TableColumn("os", spare=7), TableColumn("zones", wraps=True, spare=6)
         screen.table(("type", TableColumn("arch", spare=2), os, *sizes, *left_for_pods, *prices, zones), rows)
     fee = f", {amount(catalog.node_fee)} $/h of it a fee for the node" if catalog.node_fee else ""
@@ -153,7 +188,7 @@ def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
         screen.line(words)
 
 
-def _row(catalog: Catalog, entry: InstanceType, kinds: Sequence[str]) -> list[str]:
+def _row(entry: InstanceType, prices: Iterable[str]) -> list[str]:
     capacity, allocatable = entry.capacity, entry.allocatable
     zones = sorted({offering.zone for offering in entry.offerings if offering.zone})
     return [
@@ -166,13 +201,13 @@ def _row(catalog: Catalog, entry: InstanceType, kinds: Sequence[str]) -> list[st
         resource("pods", capacity.get("pods", ZERO)),
         _cores(allocatable),
         resource("memory", allocatable.get("memory", ZERO)),
-        *(_price(catalog, entry, kind) for kind in kinds),
+        *prices,
         _short_zones(zones),
     ]
 
 
-def _cores(amounts: Amounts) -> str:
-    return f"{amounts.get('cpu', ZERO).milli / 1000:g}"
+def _cores(of: Amounts) -> str:
+    return f"{of.get('cpu', ZERO).milli / 1000:g}"
 
 
 def _values(entry: InstanceType, key: str) -> str:
@@ -180,9 +215,11 @@ def _values(entry: InstanceType, key: str) -> str:
     return "?" if allowed is None else ",".join(sorted(allowed.values))
 
 
-def _price(catalog: Catalog, entry: InstanceType, kind: str) -> str:
-    offered = [offering for offering in entry.offerings if offering.launchable and offering.capacity_type == kind]
-    return amount(cheapest(catalog.price(offering) for offering in offered)) if offered else "-"
+def _prices(catalog: Catalog, types: Sequence[InstanceType], kind: str) -> list[str]:
+    """What types cost as one kind of capacity; `-` for those that are not sold so."""
+    offered = [[one for one in entry.offerings if one.launchable and one.capacity_type == kind] for entry in types]
+    sold = iter(amounts(cheapest(catalog.price(offering) for offering in some) for some in offered if some))
+    return [next(sold) if some else "-" for some in offered]
 
 
 def _short_zones(zones: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from karpool.catalog.builtin import Kubelets, kubelets_of
+from karpool.catalog.discounts import parse_discounts
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.learned import with_learned_labels
 from karpool.catalog.observed import with_observed
@@ -18,7 +19,7 @@ from karpool.catalog.sources import SAMPLE, open_catalog
 from karpool.cli.input_options import with_options
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
-from karpool.wire.problems import InputError
+from karpool.wire.problems import InputError, suggestion
 
 R = TypeVar("R")
 KWOK_GROUP: Final = "karpenter.kwok.sh"
@@ -53,6 +54,15 @@ _OPTIONS: Final = (
         help="Multiply the prices of the source: 0.9 for a discount of 10 %.",
     ),
     click.option(
+        "--discount",
+        "discounts",
+        metavar="TYPES=PERCENT%",
+        multiple=True,
+        help="What you pay less than the prices of the source, on demand: 'm7*=31%' for a savings plan or committed"
+        " use; 'm7*:spot=5%' for spot; 'eu-west-1/m7*=31%' or 'aws/*=5%' in a region or a cloud. May be repeated; the"
+        " last one that matches a type counts.",
+    ),
+    click.option(
         "--spot-fraction",
         metavar="FRACTION",
         type=float,
@@ -67,7 +77,12 @@ def catalog_options(command: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(command)
     def with_opener(*args: Any, catalog_source: str | None, **given: Any) -> R:
-        prices = {name: given.pop(name) for name in ("node_fee", "prices", "price_factor", "spot_fraction")}
+        prices = {
+            name: given.pop(name) for name in ("node_fee", "prices", "price_factor", "discounts", "spot_fraction")
+        }
+        # A slip is told before anything is read or connected to.
+        parse_prices(prices["prices"])
+        parse_discounts(prices["discounts"])
         opener = CatalogOpener(catalog_source, **prices)
         return command(*args, catalog_opener=opener, **given)
 
@@ -81,6 +96,7 @@ class CatalogOpener:
     node_fee: float = 0.0
     prices: tuple[str, ...] = ()
     price_factor: float = 1.0
+    discounts: tuple[str, ...] = ()
     spot_fraction: float | None = None
 
     def __call__(
@@ -97,6 +113,7 @@ class CatalogOpener:
             node_fee=self.node_fee,
             overrides=parse_prices(self.prices),
             factor=self.price_factor,
+            discounts=self.discounts,
             spot_fraction=self.spot_fraction,
         )
 
@@ -115,7 +132,8 @@ class CatalogOpener:
         catalog = self(source, places_of_cluster(nodes, claims, pools), kubelets_of(nodes))
         catalog = with_learned_labels(with_observed(catalog, nodes, claims), nodes, pools)
         if misspelt := unknown_types(catalog):
-            raise InputError.at("--price", f"no type is called {misspelt[0]}")
+            hint = suggestion(misspelt[0], catalog.by_name)
+            raise InputError.at("--price", f"no type is called {misspelt[0]}{hint}")
         return catalog
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 from click.core import ParameterSource
 
+from karpool.catalog.notices import idle_discounts, unpriced_regions
 from karpool.catalog.pricing import node_price
 from karpool.cli.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
@@ -21,7 +22,8 @@ from karpool.cli.group_options import GROUPS, POOL_LABEL, sizes_in
 from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
 from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.progress import progress
-from karpool.cli.service import LOG_OPTIONS, run_service
+from karpool.cli.service import LOG_OPTIONS, NOTIFY_OPTIONS, run_service, take_webhook
+from karpool.compaction.advice import advice
 from karpool.compaction.config import CONFIG_MAP, DEFAULT_NAMESPACE, Config, parse_config
 from karpool.compaction.decide import decide
 from karpool.compaction.end_state import end_state
@@ -33,7 +35,7 @@ from karpool.model.objects import Objects
 from karpool.report.compaction_document import Compaction, compaction_document, end_part
 from karpool.report.compaction_node_document import CompactionNode, compaction_node
 from karpool.report.document import to_json
-from karpool.wire.problems import InputError, one_line
+from karpool.wire.problems import InputError
 from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,6 +104,7 @@ _PRICING: Final = {
     "catalog_source": "--catalog",
     "node_fee": "--node-fee",
     "prices": "--price",
+    "discounts": "--discount",
     "price_factor": "--price-factor",
     "spot_fraction": "--spot-fraction",
 }
@@ -113,7 +116,12 @@ _OF_PLANS: Final = {
     "node": "--node",
     "at": "--at",
 } | _PRICING
-_OF_RUNS: Final = {"dry_run": "--dry-run", "metrics_address": "--metrics-address"}
+_OF_RUNS: Final = {
+    "dry_run": "--dry-run",
+    "metrics_address": "--metrics-address",
+    "notify": "--notify",
+    "notify_file": "--notify-file",
+}
 
 
 # Each sets the field of the settings that its last name is.
@@ -189,6 +197,7 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
     *HEALTH_OPTIONS,
     *RATE_OPTIONS,
     catalog_options,
+    *NOTIFY_OPTIONS,
     *LOG_OPTIONS,
 )
 
@@ -235,38 +244,39 @@ def _plan(source: ClusterInput, opener: CatalogOpener, given: Mapping[str, Any])
         else:
             written = None if file is None else _config(file, source.files)
         read = read_cluster(source, report, Purpose.COMPACT, pause_namespace=namespace)
+        report("Looking for nodes to drain", 0, None)
         objects = read.objects
         sizes = known_sizes(objects, settings.sizes, settings.pool_label)
         config = default_config(objects, sizes, settings.pool_label) if written is None else written
         live = not source.files and rates_in_force(objects, settings.brakes, now)
         ledger = _live_ledger(source.kube, namespace) if live else NO_LEDGER
         result: Compaction | CompactionNode
+        priced: list[str] = []
         if name is None:
             decision = decide(objects, config, now, settings, ledger=ledger)
-            end = end_part(decision, end_state(objects, config, now, settings), _prices(objects, opener), sizes)
+            catalog = opener.for_cluster(objects.nodes, ())
+            priced = [*unpriced_regions(catalog), *idle_discounts(opener.discounts, catalog.origins)]
+            prices = {node.name: node_price(catalog, node.metadata.labels) for node in objects.nodes}
+            end = end_part(decision, end_state(objects, config, now, settings), prices, sizes, catalog.origins)
             result = compaction_document(decision, end, configured=written is not None)
         elif name in (names := [node.name for node in objects.nodes]):
             result = compaction_node(explain(objects, config, now, name, settings, ledger=ledger))
         else:
             raise unknown_node("--node", name, names)
-    for notice in read.notices:
+    for notice in (*read.notices, *priced):
         say(notice, 0)
     _warn(objects, config, settings)
     _show(result, given)
 
 
-def _prices(objects: Objects, opener: CatalogOpener) -> dict[str, float | None]:
-    """What nodes cost, by name; None where nobody knows."""
-    catalog = opener.for_cluster(objects.nodes, ())
-    return {node.name: node_price(catalog, node.metadata.labels) for node in objects.nodes}
-
-
 def _warn(objects: Objects, config: Config, settings: CompactionSettings) -> None:
-    """Say which pools of the configuration have no nodes; one of them may be misspelt."""
+    """Say which pools of the configuration have no nodes, and what of it will hardly do what was meant."""
     present = {pool_of(node, settings.pool_label) for node in objects.nodes} - {""}
     for name in pools_without_nodes(config, present) if objects.nodes else ():
         notice = f"no node belongs to pool {name}; there are: {', '.join(sorted(present)) or 'none'}"
-        click.echo(f"karpool: {one_line(notice)}", err=True)
+        say(notice, 0)
+    for notice in advice(config):
+        say(notice, 0)
 
 
 def _show(result: Compaction | CompactionNode, given: Mapping[str, Any]) -> None:
@@ -309,7 +319,7 @@ def _live_ledger(kube: KubeContext, namespace: str) -> Ledger:
 # -- the run -------------------------------------------------------------------------------------------------------
 
 
-def _run(kube: KubeContext, given: Mapping[str, Any]) -> NoReturn:
+def _run(kube: KubeContext, given: dict[str, Any]) -> NoReturn:
     from karpool.compactor.compactor import Compactor, CompactorSettings
     from karpool.kube.kubeconfig import find_target
     from karpool.observability.serving import Address
@@ -320,6 +330,7 @@ def _run(kube: KubeContext, given: Mapping[str, Any]) -> NoReturn:
     if file is not None:
         _config(file, ())  # a file that is broken from the start is a slip; a ConfigMap may come later
     settings = CompactorSettings(
+        webhook=take_webhook(given),
         compaction=_settings(given),
         config_file=None if file is None else Path(file),
         config_map=given["configmap_name"],

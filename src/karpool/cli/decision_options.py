@@ -25,7 +25,7 @@ from karpool.disruption.settings import MOST_EFFORT, DisruptionSettings, Order, 
 from karpool.model.labels import BUDGETS
 from karpool.model.scheduler_config import read_scheduler_config
 from karpool.packing.options import MinValues, Options
-from karpool.wire.problems import InputError
+from karpool.wire.problems import InputError, suggestion
 
 R = TypeVar("R")
 SPOT_TO_SPOT: Final = "SpotToSpotConsolidation"
@@ -149,13 +149,13 @@ _RULES: Final = (
     ),
     click.option(
         "--preference-policy",
-        type=click.Choice(["Respect", "Ignore"]),
+        type=OneOf(["Respect", "Ignore"]),
         default="Respect",
         help="Treat preferences of pods as required until they cannot be met, or ignore them.",
     ),
     click.option(
         "--min-values-policy",
-        type=click.Choice([choice.value for choice in MinValues]),
+        type=OneOf(choice.value for choice in MinValues),
         default=MinValues.STRICT.value,
         help="When fewer values are left than a pool's minValues requires: refuse, or relax it.",
     ),
@@ -301,7 +301,8 @@ def read_gates(text: str) -> dict[str, bool]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = part.partition("=")
         if name not in gates:
-            raise InputError.at("--feature-gates", f"there is no gate {name!r}; there are {', '.join(gates)}")
+            known = f"there are {', '.join(gates)}{suggestion(name, gates)}"
+            raise InputError.at("--feature-gates", f"there is no gate {name!r}; {known}")
         if not equals or value.lower() not in ("true", "false"):
             raise InputError.at("--feature-gates", f"{part!r} should be {name}=true or {name}=false")
         gates[name] = value.lower() == "true"

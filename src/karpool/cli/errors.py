@@ -2,7 +2,9 @@
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -12,7 +14,10 @@ from karpool.wire.problems import InputError, one_line, suggestion
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
+CONDITION_MET: Final = 3
+"""What the user asked to fail on is so."""
 INTERRUPTED: Final = 130
+_ENDINGS: Final = (".json", ".yaml", ".yml", ".kyaml", ".gz", ".zst")
 
 
 class Program(click.Group):
@@ -39,7 +44,8 @@ class Program(click.Group):
             return 0
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "karpool"
-            return say(f"{error.format_message()} (see {where} --help)", BAD_INPUT)
+            hint = _forgotten_option(error, settings.get("args", args[0] if args else None))
+            return say(f"{error.format_message()}{hint} (see {where} --help)", BAD_INPUT)
         except click.ClickException as error:
             return say(error.format_message(), BAD_INPUT)
         except (click.Abort, KeyboardInterrupt):
@@ -52,6 +58,22 @@ class Program(click.Group):
         except MemoryError:
             return say("not enough memory for this input", FAILED)
         return status if isinstance(status, int) else 0
+
+
+def _forgotten_option(error: click.UsageError, arguments: Sequence[str] | None) -> str:
+    """What to write instead of a file that is named without `-f`; empty if none is."""
+    command = error.ctx.command if error.ctx else None
+    if command is None or not any("-f" in option.opts for option in command.params):
+        return ""
+    given = sys.argv[1:] if arguments is None else arguments
+    valued = {name for option in command.params if not getattr(option, "is_flag", False) for name in option.opts}
+    named = [text for before, text in pairwise(["", *given]) if before not in valued and _is_file(text)]
+    return f" Did you mean -f {named[0]}?" if named else ""
+
+
+def _is_file(text: str) -> bool:
+    """Whether an argument looks like something to read."""
+    return not text.startswith("-") and (text.endswith(_ENDINGS) or Path(text).exists())
 
 
 def say(message: str, status: int) -> int:

@@ -72,6 +72,7 @@ def explain(
             raise unknown_node("NODE", node, rows)
         planner = Planner(cluster.context(choices), report, afresh=lambda: cluster.context(choices))
         plan = planner.plan() if with_plan else None
+        report("Asking what becomes of the node alone", 0, None)
         candidate = context.candidate(rows[node])
         document = explanation(context, explain_node(DecisionPass(context), candidate), plan)
     if output == "json":

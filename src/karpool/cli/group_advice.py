@@ -11,7 +11,6 @@ from karpool.compaction.settings import CompactionSettings
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, context_of
 from karpool.disruption.suggestions import suggestions
-from karpool.model.node_group import NodeGroup
 from karpool.model.objects import Objects
 from karpool.report.document import PlanDocument
 from karpool.report.suggestion_parts import suggestions_part
@@ -39,5 +38,4 @@ def with_suggestions(document: PlanDocument, planned: Plan, cluster: LoadedClust
 
     prices = {outcome.candidate.name: outcome.candidate.price for outcome in planned.fates}
     found = suggestions(cluster.objects, cluster.catalog, prices, context)
-    groups = {pool.name: pool for pool in cluster.objects.node_pools if isinstance(pool, NodeGroup)}
-    return replace(document, suggestions=suggestions_part(found, groups))
+    return replace(document, suggestions=suggestions_part(found))

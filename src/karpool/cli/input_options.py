@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.cli.option_types import OneOf
 from karpool.wire.problems import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,4 +101,4 @@ def files_option(*, required: bool) -> Callable[[F], F]:
 
 def output_option(*formats: str, text: str = "A table for people, or JSON for programs.") -> Callable[[F], F]:
     """The option `--output`; the first format is the default."""
-    return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], help=text)
+    return click.option("-o", "--output", type=OneOf(formats), default=formats[0], help=text)

@@ -32,7 +32,7 @@ def query_cluster(kube: KubeContext, query: Callable[["Client"], Awaitable[T]]) 
     from karpool.kube.errors import ApiError
     from karpool.kube.transport import Timeouts
 
-    target = _target(kube)
+    target = target_of(kube)
     timeouts = Timeouts(response=_SECONDS_TO_ANSWER, retries=_SECONDS_OF_RETRIES)
     try:
         return asyncio.run(query_target(target, query, timeouts))
@@ -107,7 +107,12 @@ def read_live(
     return query_cluster(kube, read)
 
 
-def _target(kube: KubeContext) -> "Target":
+def context_name(kube: KubeContext) -> str:
+    """The name of the context that is read."""
+    return target_of(kube).context
+
+
+def target_of(kube: KubeContext) -> "Target":
     from karpool.kube.kubeconfig import NoClusterError, find_target
 
     try:

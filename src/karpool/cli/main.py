@@ -1,22 +1,30 @@
 """`karpool`: the group of commands, each imported only when it runs, so that the others start fast."""
 
+import sys
 from importlib import import_module
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
+from karpool import __version__
 from karpool.cli.errors import Program
+from karpool.wire.problems import suggestion
 
 EPILOG: Final = """\b
 EXAMPLES
   karpool demo                            # what is this? half a minute on a virtual cluster, nothing needed
   karpool plan                            # which nodes of this cluster could go, and what would that save?
   karpool plan -f cluster.json            # the same from a file
+  karpool ui                              # all of it as a page in the browser, live
   karpool explain ip-10-0-0-7             # why does this node stay?
+  karpool blockers --by label=team        # whom to ask: what keeps the most money where it is?
   karpool snapshot -o cluster.json.zst    # the cluster in a file that can be handed on
   karpool simulate churn --seeds 20       # what would a policy cost, and how many pods would it evict?
   karpool validate -f cluster/            # is what I have complete and sound?
+  karpool lint                            # what would an experienced colleague warn about?
   karpool catalog arch=arm64 'cpu>=8'     # which instance types are there, at what price?
+  karpool catalog update --cloud aws -o prices.json   # and today?
   kubectl get nodes,pods,pdb,nodepools,nodeclaims -A -o json | karpool validate -f -
 \b
 ENVIRONMENT
@@ -26,22 +34,35 @@ EXIT STATUS
   0  done
   1  the system failed: a full disk, no memory, a cluster that does not answer
   2  bad input or a wrong option; one line on standard error says what and where
+  3  what --fail-if or --fail-on names is so
 """
 
 # What the list of commands says about each; its module has the same name.
 COMMANDS: Final = {
     "plan": "Show what would be done, what it saves, and why other nodes stay.",
     "explain": "Show everything about one node.",
+    "ui": "Serve a page on localhost: the fleet live, the plan, and what if.",
+    "blockers": "Show what keeps the most money where it is, and what lifting it is worth.",
     "simulate": "Run hours or days on a virtual cluster and compare policies.",
     "demo": "Show what Karpool does, on a cluster in memory.",
+    "diff": "Compare two plans, or what two sets of NodePools would make of a cluster.",
     "snapshot": "Write a cluster to a file, without secrets and needless detail.",
     "run": "Run the controller: provision, consolidate, drain and terminate.",
     "compact": "Drain under-used nodes for the cluster's autoscaler, or show which.",
+    "budgets": "Show how many nodes may go when: the calendar of disruption budgets.",
+    "lint": "Warn of what costs money or nerves, and say what it costs a month.",
     "validate": "Check manifests: what they hold, and every rule they break.",
     "catalog": "List instance types, what they hold and what they cost.",
     "crds": "Print the custom resource definitions, to be applied with kubectl.",
+    "warmup": "Compile the kernels, so that the first plan does not wait for that.",
+    "completion": "Print a script for bash, zsh or fish that completes commands and options.",
     "version": "Print the version.",
 }
+
+
+_FILES: Final = 0
+_NO_FILES: Final = 4
+"""What kubectl is told at the end: to complete file names as well, or not."""
 
 
 class Commands(Program):
@@ -56,6 +77,19 @@ class Commands(Program):
         command: click.Command = getattr(import_module(f"karpool.cli.{name}"), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            raise click.UsageError(f"there is no command {name!r}{suggestion(name, COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands with what they do; none of them is imported for that."""
+        found = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return found or click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -66,6 +100,7 @@ class Commands(Program):
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
 )
+@click.version_option(__version__, "--version", prog_name="karpool", message="%(prog)s %(version)s")
 def cli() -> None:
     """Put the same pods on fewer, cheaper Kubernetes nodes.
 
@@ -75,4 +110,21 @@ def cli() -> None:
 
 
 def main() -> None:
-    cli()
+    cli(prog_name="karpool")
+
+
+def kubectl_complete() -> None:
+    """Answer kubectl, which asks `kubectl_complete-NAME` for completions of a plugin, in the form of its own."""
+    from click.shell_completion import ShellComplete
+
+    *given, begun = sys.argv[1:] or [""]
+    found = ShellComplete(cli, {}, "kubectl karpool", "").get_completions(given, begun)
+    for item in found:
+        click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+    files = any(item.type in ("file", "dir") for item in found)
+    click.echo(f":{_FILES if files else _NO_FILES}")
+
+
+def kubectl_main() -> None:
+    """Run as a plugin of kubectl, which finds programs that are called `kubectl-NAME`."""
+    cli(prog_name="kubectl karpool")

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from karpool.disruption.settings import MOST_EVICTION_PRICE, MOST_SEED, DisruptionSettings, is_eviction_price
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import suggestion
+
+if TYPE_CHECKING:
+    from karpool.report.costs import Grouping
 
 _WHOLE: Final = 100
 """Per cent."""
@@ -54,6 +57,20 @@ class EvictionPrice(click.ParamType[float]):
         if not is_eviction_price(price):
             self.fail(f"{value} is out of range; write $/h from 0 to {MOST_EVICTION_PRICE:,.0f}", param, ctx)
         return price
+
+
+class GroupingOption(click.ParamType["Grouping"]):
+    """What costs are added up by."""
+
+    name = "grouping"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Grouping":
+        from karpool.report.costs import GroupingError, read_grouping
+
+        try:
+            return read_grouping(str(value))
+        except GroupingError as problem:
+            self.fail(str(problem), param, ctx)
 
 
 class Percentage(click.ParamType[float]):

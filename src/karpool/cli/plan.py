@@ -1,18 +1,26 @@
 """`karpool plan`: what Karpool would do, step by step, what that saves, and why every other node stays."""
 
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
-from karpool.cli.cluster_source import cluster_from
+from karpool.cli.cluster_source import cluster_from, cluster_name
 from karpool.cli.decision_options import Choices, decision_options
+from karpool.cli.fail_if import fail_if_option, judged, metrics_help
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.option_types import GroupingOption
 from karpool.cli.progress import progress
 from karpool.cluster.node_groups import GroupOptions
+from karpool.report.condition import Condition
 from karpool.report.document import Drawing, PlanDocument, to_json
+from karpool.report.plan_metrics import PLAN_METRICS, plan_values
+
+if TYPE_CHECKING:
+    from karpool.report.costs import Grouping
 
 EPILOG: Final = f"""{READS_LIVE}
 \b
@@ -28,17 +36,26 @@ EXAMPLES
   karpool plan --context staging --steps 1
   karpool snapshot -o cluster.json.zst && karpool plan -f cluster.json.zst
   kubectl get nodes,pods,pdb,ds,pvc,pv,sc,csinodes,ns,nodepools,nodeclaims -A -o json > cluster.json
+      # without Karpenter leave out nodepools,nodeclaims, which kubectl would refuse
   karpool plan -f cluster.json
   karpool plan -f cluster.json --steps 1 --output json
   karpool plan -f cluster.json --ignore-budgets --at 2026-11-15T22:00:00Z
   karpool plan -f cluster.json --effort 3 --eviction-price 0.01
   karpool plan -f cluster.json --output html > plan.html
+  karpool plan --by namespace --by label=team      # who pays, before and after?
+  karpool plan -f cluster.json --fail-if 'savings>20%' -o markdown    # in a pipeline
   karpool plan --suggest-pools      # node groups: what would NodePools cost?
+\b
+WHAT --fail-if SPEAKS OF
+{metrics_help(PLAN_METRICS)}
+  with > >= < <= == !=, and, or, parentheses: 'savings>300$/month and evictions<50'.
+  What is not known cannot be ruled out, and counts as if it held.
 \b
 EXIT STATUS
   0  planned, also when nothing is to be done
   1  the cluster does not answer, or does not let its pods and nodes be listed
   2  bad input; one line on standard error names file, object and field
+  3  planned, and what --fail-if says holds; one line on standard error says why
 """
 
 
@@ -50,7 +67,14 @@ EXIT STATUS
     type=click.IntRange(min=0),
     help="Stop after N commands; 1 is what a controller would do next.",
 )
-@output_option("table", "json", "html", text="Tables for people, a document for programs, or a page for a browser.")
+@output_option(
+    "table",
+    "json",
+    "html",
+    "markdown",
+    text="Tables for people, a document for programs, a page for a browser, or Markdown for a pull request.",
+)
+@fail_if_option(PLAN_METRICS, "savings>20% or pending>0")
 @click.option(
     "--bound/--no-bound",
     default=True,
@@ -63,17 +87,31 @@ EXIT STATUS
     is_flag=True,
     help="Say which NodePools, or groups of other machines, would hold the pods of node groups for less.",
 )
+@click.option(
+    "--by",
+    "groupings",
+    metavar="WHAT",
+    type=GroupingOption(),
+    multiple=True,
+    help="Say who pays, before and after: by `namespace`, `workload`, or `label=KEY` (of pods, or their namespace)."
+    " May be repeated.",
+)
 @catalog_options
 @group_options
 @decision_options
+@click.pass_context
 def plan(
+    context: click.Context,
+    /,
     *,
     source: ClusterInput,
     steps: int | None,
     output: str,
+    fail_if: tuple[str, Condition] | None,
     bound: bool,
     every_node: bool,
     suggest_pools: bool,
+    groupings: "tuple[Grouping, ...]",
     catalog_opener: CatalogOpener,
     groups: GroupOptions,
     choices: Choices,
@@ -87,17 +125,26 @@ def plan(
         from karpool.cli.group_advice import with_group_advice, with_suggestions
         from karpool.disruption.plan import Planner
         from karpool.report.assemble import draw, plan_document
+        from karpool.report.costs import CostTally
 
-        context = cluster.context(choices)
-        before = draw(context) if output == "html" else ()
-        planner = Planner(context, report, afresh=lambda: cluster.context(choices))
+        decided = cluster.context(choices)
+        tallies = [CostTally(decided, grouping) for grouping in groupings]
+        before = draw(decided) if output == "html" else ()
+        planner = Planner(decided, report, afresh=lambda: cluster.context(choices))
         planned = planner.plan(steps, bound=bound)
+        report("Writing the plan", 0, None)
         written = plan_document(planned, cluster.warnings, cluster.catalog.origins)
         document = with_group_advice(written, cluster, choices, groups)
         if suggest_pools:
+            report("Looking for pools that cost less", 0, None)
             document = with_suggestions(document, planned, cluster, choices)
-        drawing = Drawing(before=before, after=draw(planner.context) if output == "html" else ())
+        costs = tuple(tally.compare(CostTally(planner.context, tally.grouping)) for tally in tallies)
+        document = replace(document, costs=costs)
+        drawing = Drawing(before=before, after=())
+        if output == "html":
+            drawing = Drawing(before=before, after=draw(planner.context), cluster=cluster_name(source))
     _print(document, output, drawing, every_node=every_node)
+    context.exit(judged(fail_if, plan_values(document)))
 
 
 def _print(document: PlanDocument, output: str, drawing: Drawing, *, every_node: bool) -> None:
@@ -107,6 +154,10 @@ def _print(document: PlanDocument, output: str, drawing: Drawing, *, every_node:
         from karpool.report.plan_page import plan_page
 
         click.echo(plan_page(document, drawing))
+    elif output == "markdown":
+        from karpool.report.plan_markdown import plan_markdown
+
+        click.echo(plan_markdown(document))
     else:
         from karpool.report.plan_table import print_plan
         from karpool.report.terminal import Screen

@@ -11,7 +11,8 @@ import click
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options, with_options
-from karpool.cli.service import LOG_OPTIONS, run_service
+from karpool.cli.service import LOG_OPTIONS, NOTIFY_OPTIONS, run_service, take_webhook
+from karpool.cluster.node_groups import GroupOptions
 from karpool.operator.providers import default_catalog
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import InputError
@@ -39,7 +40,8 @@ PROVIDERS
 \b
 WHERE TO LOOK
   /metrics at --metrics-address, /healthz and /readyz at --health-address, Events on
-  nodes, one line of JSON for each decision in --journal, and the log on standard error.
+  nodes, one line of JSON for each decision in --journal, the log on standard error,
+  and a web page at --ui.
 \b
 ENVIRONMENT
   Every option can be given as KARPOOL_ and its name: KARPOOL_ACT=true.
@@ -98,6 +100,12 @@ _OPTIONS: Final = (
         "--health-address", metavar="HOST:PORT", default="127.0.0.1:8081", help="Where to serve /healthz and /readyz."
     ),
     click.option(
+        "--ui",
+        metavar="HOST:PORT",
+        default="0",
+        help="Where to serve the console, such as 127.0.0.1:8088; beyond localhost only with a token, as /metrics.",
+    ),
+    click.option(
         "--journal",
         metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -122,6 +130,7 @@ _OPTIONS: Final = (
         is_flag=True,
         help="With the gate NodeRepair: delete unhealthy nodes at once, without budgets and replacements beforehand.",
     ),
+    *NOTIFY_OPTIONS,
     *LOG_OPTIONS,
     _duration("--batch-idle-duration", "1s", "Launch nodes when no further pod has become pending for this long."),
     _duration("--batch-max-duration", "10s", "Launch nodes after this long in any case."),
@@ -137,14 +146,24 @@ _OPTIONS: Final = (
 @rule_options
 def run(*, kube: KubeContext, catalog_opener: CatalogOpener, choices: Choices, **given: Any) -> NoReturn:
     """Run the controller: provision, consolidate, drain and terminate, until it is stopped."""
+    from karpool.cli.console_decider import ConsoleDecider
     from karpool.kube.kubeconfig import find_target
+    from karpool.observability.serving import Address
     from karpool.operator.operator import Operator
+    from karpool.web.console import Console
+    from karpool.web.controller_source import ControllerSource
+    from karpool.web.pages import console_pages
 
     own_catalog = default_catalog(given["provider"])
     if own_catalog is not None and catalog_opener.source is None:
         catalog_opener = replace(catalog_opener, source=own_catalog)
     settings = _settings(given, choices, complete=catalog_opener.complete(kwok=given["provider"] == "kwok"))
-    operator = Operator(settings, find_target(kube.context, kube.kubeconfig), catalog_opener.for_cluster)
+    target = find_target(kube.context, kube.kubeconfig)
+    source = ControllerSource(target.context or "cluster")
+    pages = console_pages(Console([source]), Address.read(given["ui"], "--ui"))
+    operator = Operator(settings, target, catalog_opener.for_cluster, pages=pages)
+    decided = replace(choices, settings=operator.decisions, options=operator.placing)
+    source.follow(operator, ConsoleDecider(catalog_opener, decided, GroupOptions(), moves=True))
     run_service(operator.run, settings.shutdown_timeout, settings.log_format, settings.log_level)
 
 
@@ -155,6 +174,7 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
     from karpool.operator.journal import JournalSettings
     from karpool.operator.settings import LeaseSettings, RunSettings
 
+    webhook = take_webhook(given)
     if given["legacy_node_repair"] and choices.settings.repair is None:
         raise InputError.at("--legacy-node-repair", "means nothing without --feature-gates NodeRepair=true")
     if given["act"] and given["dry_run"]:
@@ -182,6 +202,7 @@ def _settings(given: dict[str, Any], choices: Choices, *, complete: bool) -> "Ru
         ),
         metrics_address=Address.read(given["metrics_address"], "--metrics-address"),
         health_address=Address.read(given["health_address"], "--health-address"),
+        webhook=webhook,
         log_format=LogFormat(given["log_format"]),
         log_level=LogLevel(given["log_level"]),
     )

@@ -10,17 +10,21 @@ from typing import Any, Final
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.notices import idle_discounts
 from karpool.catalog.sources import catalog_names, check_region, is_catalog_name
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.decision_options import search_options
+from karpool.cli.errors import say
 from karpool.cli.input_options import output_option
 from karpool.cli.option_types import Seed
 from karpool.cli.progress import progress
 from karpool.cluster.node_groups import with_group_shapes, with_groups
 from karpool.model.loading import load
 from karpool.optimization.side_by_side import cores
+from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare
 from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Scenario, ScenarioError, read_scenario
@@ -73,8 +77,14 @@ EXIT STATUS
 """
 
 
+def _scenarios(_context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The built-in scenarios, and whatever the shell finds in the folder."""
+    names = [CompletionItem(name) for name in BUNDLED if name.startswith(begun)]
+    return names or [CompletionItem(begun, type="file")]
+
+
 @click.command(epilog=EPILOG)
-@click.argument("scenario", metavar="SCENARIO")
+@click.argument("scenario", metavar="SCENARIO", shell_complete=_scenarios)
 @click.option("--policy", "policies", metavar="NAME", multiple=True, help="Run only this policy. May be repeated.")
 @click.option("--seed", metavar="N", type=Seed(), help="The seed of random numbers.  [default: as the scenario says]")
 @click.option(
@@ -86,6 +96,12 @@ EXIT STATUS
 )
 @click.option("--length", metavar="DURATION", help="How long to measure, such as 24h.  [default: as the scenario says]")
 @output_option("table", "json", "html", text="A table for people, a document for programs, or a page with plots.")
+@click.option(
+    "--journal",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the decision journal of one policy on one seed, as `karpool run` writes it.",
+)
 @search_options
 @catalog_options
 def simulate(
@@ -96,6 +112,7 @@ def simulate(
     seeds: int,
     length: str | None,
     output: str,
+    journal: Path | None,
     catalog_opener: CatalogOpener,
     decisions: dict[str, Any],
 ) -> None:
@@ -103,11 +120,37 @@ def simulate(
 
     SCENARIO is a file, - for standard input, or the name of a built-in scenario.
     """
-    opened = open_scenario(scenario, catalog_opener, length, decisions)
-    first = opened.scenario.seed if seed is None else seed
     with progress() as report:
-        comparison = opened.compare(_chosen(opened.scenario, policies), range(first, first + seeds), report)
+        report("Reading the scenario", 0, None)
+        opened = open_scenario(scenario, catalog_opener, length, decisions)
+        first = opened.scenario.seed if seed is None else seed
+        chosen, seeded = _chosen(opened.scenario, policies), range(first, first + seeds)
+        if journal is not None and len(chosen) * seeds > 1:
+            raise InputError.at("--journal", f"is of one run, and there are {len(chosen) * seeds}; name one --policy")
+        if journal is None:
+            comparison = opened.compare(chosen, seeded, report)
+        else:
+            comparison = _kept(opened, chosen, seeded, report, journal)
+    if comparison.left_out:
+        say(comparison.left_out, 0)
+    for notice in idle_discounts(catalog_opener.discounts, comparison.origins):
+        say(notice, 0)
     _print(comparison, output)
+
+
+def _kept(
+    opened: "OpenedScenario", policies: Sequence[str], seeds: Sequence[int], report: ReportProgress, path: Path
+) -> Comparison:
+    """One run, with its decision journal in a file."""
+    from karpool.report.simulation_journal import SimulationJournal
+
+    journals: list[SimulationJournal] = []
+    with path.open("wb") as file:
+        comparison = opened.compare(
+            policies, seeds, report, observe=lambda cluster: journals.append(SimulationJournal(cluster))
+        )
+        file.writelines(line for journal in journals for line in journal.lines)
+    return comparison
 
 
 @dataclass(frozen=True)
@@ -116,10 +159,17 @@ class OpenedScenario:
     source: ScenarioSource
     scenario: Scenario
 
-    def compare(self, policies: Sequence[str], seeds: Sequence[int], report: ReportProgress) -> Comparison:
+    def compare(
+        self,
+        policies: Sequence[str],
+        seeds: Sequence[int],
+        report: ReportProgress,
+        observe: Callable[[VirtualCluster], object] | None = None,
+    ) -> Comparison:
         """Run it; several seeds take all cores."""
+        workers = cores() if len(seeds) > 1 else 1
         try:
-            return compare(self.source, policies, seeds, report, workers=cores() if len(seeds) > 1 else 1)
+            return compare(self.source, policies, seeds, report, workers=workers, observe=observe)
         except ScenarioError as error:
             raise InputError.at(self.file, str(error), field=error.field) from error
 
@@ -183,7 +233,9 @@ def _read(name: str) -> tuple[str, bytes]:
     if name in BUNDLED and not Path(name).is_file():
         return name, (resources.files("karpool.virtual") / "scenarios" / f"{name}.yaml").read_bytes()
     if Path(name).name == name != STDIN and not Path(name).suffix and not Path(name).exists():
-        raise InputError.at(name, f"is neither a file nor built in; there are {', '.join(BUNDLED)}")
+        raise InputError.at(
+            name, f"is neither a file nor built in; there are {', '.join(BUNDLED)}{suggestion(name, BUNDLED)}"
+        )
     source = FileSource(name)
     return display_name(source), read_source(source, sys.stdin.buffer)
 
@@ -218,7 +270,8 @@ def _chosen(scenario: Scenario, policies: tuple[str, ...]) -> list[str]:
     """The policies to run, each once, in the order in which they were asked for."""
     for name in policies:
         if name not in scenario.policies:
-            raise InputError.at("--policy", f"there is no policy {name!r}; there are {', '.join(scenario.policies)}")
+            known = f"there are {', '.join(scenario.policies)}{suggestion(name, scenario.policies)}"
+            raise InputError.at("--policy", f"there is no policy {name!r}; {known}")
     return list(dict.fromkeys(policies or scenario.policies))
 
 

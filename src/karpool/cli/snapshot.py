@@ -56,21 +56,23 @@ def snapshot(source: ClusterInput, output: str, pause_namespace: str) -> None:
     Secrets, environments, arguments and needless annotations are left out, so that the file can be handed on. The
     cluster is only read.
     """
-    from karpool.live.snapshot_file import check_writable, encode_snapshot, write_snapshot
+    from karpool.live.snapshot_file import encode_snapshot
+    from karpool.wire.output_files import check_writable, write_whole
 
     if output != STDOUT:
         check_writable(Path(output))
     with progress() as report:
         if source.files:
-            loaded = load(source.files, stdin=sys.stdin.buffer)
+            loaded = load(source.files, stdin=sys.stdin.buffer, progress=report)
             objects, listed = loaded.objects, loaded.listed
         else:
             objects = read_live(source.kube, report, Purpose.KEEP, pause_namespace=pause_namespace, devices=True)
             listed = None
+        report("Writing the snapshot", 0, None)
         written = encode_snapshot(objects, listed)
     if output == STDOUT:
         sys.stdout.buffer.write(written)
         return
-    size = write_snapshot(Path(output), written)
+    size = write_whole(Path(output), written)
     contents = f"{count(len(objects.nodes), 'node')} and {count(len(objects.pods), 'pod')}"
     click.echo(f"{output}: {contents}, {max(1, size // 1000):,} kB; karpool plan -f {output}")

@@ -1,20 +1,26 @@
 """`karpool validate`: what was read, counted by kind, and everything that is wrong with it."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 import msgspec
+from msgspec.structs import replace
 
+from karpool.cli.check_output import CHECK_FORMATS, print_checks
 from karpool.cli.errors import BAD_INPUT, say
 from karpool.cli.input_options import READS, files_option, output_option
+from karpool.cli.progress import progress
 from karpool.disruption.pods import ignored_protection
-from karpool.model.annotations import annotation_path
+from karpool.model.annotations import AnnotationError, annotation_path
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.loading import Loaded, read
 from karpool.model.rules.pools import pause_flaws
 from karpool.model.validation import validate as find_problems
+from karpool.wire.objects import Object
 from karpool.wire.problems import Flaw, Problem
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ WHAT IS CHECKED
   that an API server has for NodePools and NodeClaims. Objects: each has a name,
   no two have the same. References: the NodePool of a NodeClaim, the Node of a
   pod. Schedules: budgets whose cron never comes. Unknown fields are warnings, and
-  so are weights that put a pool of expensive nodes before a cheap one.
+  so is what `karpool lint` says of pools by their manifests alone.
 \b
 THE JSON
   {{"kinds": {{"Node": 12}}, "skipped": {{"Service": 3}}, "warnings": [], "problems":
@@ -37,10 +43,11 @@ THE JSON
 EXAMPLES
   karpool validate -f cluster.json
   karpool validate -f nodepools/ -f nodes.yaml.gz --output json
+  karpool validate -f nodepools/ --strict -o sarif > karpool.sarif    # in a pipeline
   kubectl get nodes,pods,pdb,nodepools,nodeclaims -A -o json | karpool validate -f -
 \b
 EXIT STATUS
-  0  nothing is wrong; there may be warnings
+  0  nothing is wrong; there may be warnings, without --strict
   2  at least one problem: the first is one line on standard error, all of them
      are in the output
 """
@@ -57,27 +64,84 @@ class Validation(msgspec.Struct):
 
 @click.command(epilog=EPILOG)
 @files_option(required=True)
-@output_option("table", "json")
+@output_option("table", "json", *CHECK_FORMATS, text="A table, JSON, or what CI systems read: SARIF 2.1.0 or JUnit.")
+@click.option("--strict", is_flag=True, help="Treat warnings as problems, and end with exit status 2.")
 @click.pass_context
-def validate(context: click.Context, files: tuple[str, ...], output: str) -> None:
+def validate(context: click.Context, files: tuple[str, ...], output: str, *, strict: bool) -> None:
     """Read manifests, count them by kind, and list every object that breaks a rule.
 
     Other commands refuse input that cannot be read. This one also finds what only a controller would refuse: a
     NodeClaim whose NodePool does not exist, a pod on a node that does not exist, a schedule that never comes.
     """
-    loaded = read(files, stdin=sys.stdin.buffer)
-    validation = Validation(loaded.kinds, loaded.skipped, warnings_about(loaded), find_problems(loaded))
+    with progress() as report:
+        loaded = read(files, stdin=sys.stdin.buffer, progress=report)
+        report("Checking", 0, None)
+        validation = Validation(loaded.kinds, loaded.skipped, warnings_about(loaded), problems_of(loaded))
+    if strict:
+        problems = (*validation.problems, *validation.warnings)
+        validation = replace(validation, problems=problems, warnings=())
     if validation.problems:
         say(str(validation.problems[0]), BAD_INPUT)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(validation), indent=2))
+    elif output in CHECK_FORMATS:
+        from karpool.report.check_results import validation_results
+
+        print_checks(validation_results(validation.problems, validation.warnings), output)
     else:
         show(validation, sys.stdout)
     context.exit(BAD_INPUT if validation.problems else 0)
 
 
 def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
-    return (*loaded.warnings, *_pauses(loaded), *_costly_weights(loaded), *_ignored_protection(loaded))
+    return (
+        *loaded.warnings,
+        *_pauses(loaded),
+        *_stray_settings(loaded),
+        *_lint(loaded),
+        *_ignored_protection(loaded),
+    )
+
+
+def problems_of(loaded: Loaded) -> tuple[Problem, ...]:
+    """Everything that is wrong, also what Karpool itself wrote and cannot read any more."""
+    return (*find_problems(loaded), *_unreadable_notes(loaded))
+
+
+def _unreadable_notes(loaded: Loaded) -> Iterator[Problem]:
+    """Annotations in which Karpool keeps what it did: decisions about their pool stop where they cannot be read."""
+    from karpool.disruption.brakes.failures import failed_command
+    from karpool.disruption.brakes.harm import harm_of
+    from karpool.disruption.brakes.launch_failures import failed_launch
+    from karpool.disruption.brakes.ledger import ledger_of
+
+    objects = loaded.objects
+    pools = product(("NodePool",), objects.node_pools, (ledger_of, harm_of))
+    claims = product(("NodeClaim",), objects.node_claims, (failed_command, failed_launch))
+    notes: Iterable[tuple[str, Any, Callable[[Any], object]]] = chain(pools, claims)
+    for kind, entry, read_note in notes:
+        try:
+            read_note(entry)
+        except AnnotationError as error:
+            for flaw in error.flaws:
+                yield Problem.of(flaw, file=loaded.file_of(kind, entry.key), about=f"{kind} {entry.key}")
+
+
+def _stray_settings(loaded: Loaded) -> Iterator[Problem]:
+    from karpool.execution.stray_annotations import stray_annotations
+
+    objects = loaded.objects
+    kinds: dict[str, Sequence[Object]] = {
+        "NodePool": objects.node_pools,
+        "NodeClaim": objects.node_claims,
+        "Node": objects.nodes,
+        "Namespace": objects.namespaces,
+        "Pod": objects.pods,
+    }
+    for kind, entries in kinds.items():
+        for entry in entries:
+            for flaw in stray_annotations(kind, entry):
+                yield Problem.of(flaw, file=loaded.file_of(kind, entry.key), about=f"{kind} {entry.key}")
 
 
 def _pauses(loaded: Loaded) -> Iterator[Problem]:
@@ -93,20 +157,25 @@ def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
             yield Problem.of(flaw, file=loaded.file_of("Pod", pod.key), about=reason.object)
 
 
-def _costly_weights(loaded: Loaded) -> Iterator[Problem]:
-    """Weights that make small pods run on expensive nodes, at the prices of the built-in catalogue."""
+def _lint(loaded: Loaded) -> Iterator[Problem]:
+    """What `lint` finds in manifests of pools alone, with the built-in instance types and prices."""
     refused = {problem.object for problem in (*loaded.problems, *loaded.omissions)}
-    pools = [pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused]
-    if not any(pool.weight for pool in pools):
+    pools = tuple(pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused)
+    if not pools:
         return
     from karpool.catalog.places import places_of_cluster
     from karpool.catalog.sources import open_catalog
-    from karpool.catalog.weights import expensive_favourites
+    from karpool.disruption.settings import DisruptionSettings
+    from karpool.lint.cluster import LintedCluster
+    from karpool.lint.rules import findings
 
-    places = places_of_cluster(loaded.objects.nodes, loaded.objects.node_claims, pools)
-    for pool, flaw in expensive_favourites(pools, open_catalog(places=places)):
-        file = loaded.file_of("NodePool", pool.key) or loaded.file_of("Provisioner", pool.key)
-        yield Problem.of(flaw, file=file, about=f"NodePool {pool.name}")
+    catalog = open_catalog(places=places_of_cluster(loaded.objects.nodes, loaded.objects.node_claims, pools))
+    objects = replace(loaded.objects, node_pools=pools)
+    linted = LintedCluster(objects, catalog, datetime.now(UTC), DisruptionSettings())
+    for rule, finding in findings(linted, manifests=True):
+        file = loaded.file_of("NodePool", finding.key) or loaded.file_of("Provisioner", finding.key)
+        flaw = Flaw(finding.field, rule.code.value, f"{finding.message}. {rule.why} {rule.action}")
+        yield Problem.of(flaw, file=file, about=finding.object)
 
 
 def show(validation: Validation, file: TextIO) -> None:
@@ -116,7 +185,7 @@ def show(validation: Validation, file: TextIO) -> None:
     if validation.kinds:
         rows = [(kind, f"{number:,}") for kind, number in validation.kinds.items()]
         screen.table(["kind", right("objects")], rows)
-    else:
+    elif not validation.problems:
         screen.line("Nothing of what was read is needed.")
     if validation.skipped:
         listed = ", ".join(f"{number:,} {kind}" for kind, number in validation.skipped.items())

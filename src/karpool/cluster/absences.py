@@ -4,8 +4,10 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from karpool.cluster.constraints import selects_namespaces
+from karpool.cluster.gangs import GangIndex
 from karpool.cluster.volumes import claims_of
 from karpool.model import labels as names
+from karpool.model.gangs import COSCHEDULING, NATIVE, VOLCANO
 from karpool.model.objects import Objects
 
 
@@ -47,6 +49,17 @@ def _selects_namespaces(objects: Objects) -> bool:
     return any(selects_namespaces(pod) for pod in objects.pods)
 
 
+def _has_gangs_of(scheduler: str, *, in_workload: bool = False) -> Callable[[Objects], bool]:
+    def matters(objects: Objects) -> bool:
+        waiting = [pod for pod in objects.pods if pod.waits_for_node]
+        gangs = GangIndex(objects).waiting(waiting, range(len(waiting)), ())
+        unknown = [gang.id for gang in gangs if gang.least is None]
+        return any((gang.scheduler, gang.in_workload) == (scheduler, in_workload) for gang in unknown)
+
+    return matters
+
+
+_WHOLE_GANG: Final = "all waiting pods of a gang count as needed at once"
 _RULES: Final = (
     _Rule(Absence("PodDisruptionBudget", "no pod counts as protected", "pdb"), _has_pods),
     _Rule(Absence("DaemonSet", "what new nodes run is guessed from the pods of today's", "daemonsets"), _has_pods),
@@ -57,6 +70,10 @@ _RULES: Final = (
     _Rule(Absence("StorageClass", "pods that wait for volumes stay", "storageclasses"), _wants_volumes),
     _Rule(Absence("CSINode", "nodes attach any number of volumes", "csinodes"), _uses_claims),
     _Rule(Absence("Namespace", "affinities that select namespaces find none", "namespaces"), _selects_namespaces),
+    _Rule(Absence("PodGroup", _WHOLE_GANG, f"podgroups.{COSCHEDULING}"), _has_gangs_of(COSCHEDULING)),
+    _Rule(Absence("PodGroup", _WHOLE_GANG, f"podgroups.{VOLCANO}"), _has_gangs_of(VOLCANO)),
+    _Rule(Absence("PodGroup", _WHOLE_GANG, f"podgroups.{NATIVE}"), _has_gangs_of(NATIVE)),
+    _Rule(Absence("Workload", _WHOLE_GANG, f"workloads.{NATIVE}"), _has_gangs_of(NATIVE, in_workload=True)),
 )
 
 

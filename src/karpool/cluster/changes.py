@@ -225,7 +225,8 @@ def volume_changed(old: PersistentVolume | None, new: PersistentVolume | None) -
     """Whether pods that use a volume may have other places."""
     if old is None or new is None or _differ(old, new):
         return True
-    return old.spec != new.spec or _being_deleted(old) is not _being_deleted(new)
+    moved = old.spec != new.spec or old.metadata.labels != new.metadata.labels
+    return moved or _being_deleted(old) is not _being_deleted(new)
 
 
 def storage_class_changed(old: StorageClass | None, new: StorageClass | None) -> bool:

@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Final
 
 # Values of the column `live`: no destination; a NodeClaim whose Node has not appeared yet; a Node; a Node that counts,
-# but takes no pods because something that bears on it cannot be read.
+# but takes no pods: something that bears on it cannot be read, or it is a Fargate or a virtual node.
 GONE: Final = 0
 EXPECTED: Final = 1
 PRESENT: Final = 2

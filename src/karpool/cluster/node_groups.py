@@ -4,7 +4,8 @@ A group becomes a pool that supplies nodes of its own shape alone, and each of i
 everything that decides about nodes of pools decides about nodes of groups.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from typing import Final
@@ -83,12 +84,14 @@ def with_groups(objects: Objects, options: GroupOptions | None = None) -> Object
     nodes = {name: found.nodes for name, found in members.items()}
     sizes = sizes_of(nodes, objects.autoscaler_statuses, chosen.sizes)
     fixed = _why_none_grows(objects)
+    uses = Counter(node.spec.provider_id for node in objects.nodes)
+    shared = {provider_id for provider_id, count in uses.items() if count > 1}
     groups, places = list[NodeGroup](), list[GroupMember]()
     for name, found in sorted(members.items()):
         title = f"{name} (group)" if name in taken else name
         group = _group(title, found, sizes.get(name, UNKNOWN_SIZES), fixed)
         groups.append(group)
-        places += [_place(node, title) for node in found.nodes]
+        places += [_place(node, title, shared) for node in found.nodes]
     return replace(
         objects,
         node_pools=(*objects.node_pools, *groups),
@@ -111,7 +114,9 @@ def memberships(objects: Objects) -> dict[str, str]:
     return {place.status.node_name: place.group for place in objects.node_claims if isinstance(place, GroupMember)}
 
 
-def _place(node: Node, group: str) -> GroupMember:
+def _place(node: Node, group: str, shared: Collection[str]) -> GroupMember:
+    """The place of a node in its group; an id that several nodes have, as in edited files, says nothing."""
+    provider_id = node.spec.provider_id
     return GroupMember(
         metadata=Metadata(
             name=f"{_NO_CLAIM}{node.name}",
@@ -119,7 +124,7 @@ def _place(node: Node, group: str) -> GroupMember:
             creation_timestamp=node.metadata.creation_timestamp,
         ),
         spec=NodeClaimSpec(expire_after=NEVER),
-        status=NodeClaimStatus(node_name=node.name, provider_id=node.spec.provider_id),
+        status=NodeClaimStatus(node_name=node.name, provider_id="" if provider_id in shared else provider_id),
         group=group,
     )
 

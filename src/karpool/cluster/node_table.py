@@ -16,6 +16,7 @@ from karpool.cluster.pod_table import END, NOWHERE
 from karpool.cluster.resources import ATTACH, UNLIMITED, ResourceTable
 from karpool.cluster.topology import HOST_KEY, Topology
 from karpool.model.labels import HOSTNAME
+from karpool.model.managers import takes_no_pods
 
 
 class ForeseenNode(NamedTuple):
@@ -310,6 +311,8 @@ def _live(state: StateNode, *, sealed: bool = False) -> int:
     unknown = bool((state.node and state.node.unreadable) or (state.claim and state.claim.unreadable))
     if state.node is None:
         return GONE if unknown else EXPECTED
+    if takes_no_pods(state.node):
+        return SEALED
     # No running pod is sent to a node that is not up. Those that wait have to find it, or more and more are launched.
     return SEALED if sealed and (unknown or state.initialized) else PRESENT
 

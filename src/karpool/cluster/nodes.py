@@ -169,3 +169,19 @@ def _implied_taints(node: Node) -> tuple[Taint, ...]:
     keys = {taint.key for taint in node.spec.taints if taint.effect == "NoSchedule"}
     lasting = (taint for taint in node.spec.taints if not is_steering(taint))
     return (*lasting, *(taint for taint in implied if taint.key not in keys))
+
+
+def not_initialized(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
+    """What a node still waits for before it is initialized: a reason and a message; None if it waits for nothing."""
+    if not node.ready:
+        return "NodeNotReady", "the node is not ready"
+    starting = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
+    for taint in node.spec.taints:
+        if (taint.key, taint.effect) in starting:
+            return "StartupTaintsExist", f"the node still has its startup taint {taint}"
+        if is_ephemeral(taint):
+            return "KnownEphemeralTaintsExist", f"the node still has the ephemeral taint {taint}"
+    for name, amount in sorted(claim.spec.resources.requests.items()):
+        if amount != ZERO and node.status.allocatable.get(name, ZERO) == ZERO:
+            return "ResourceNotRegistered", f"the node does not report {name} yet"
+    return None

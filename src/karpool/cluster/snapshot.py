@@ -13,6 +13,7 @@ from karpool.cluster.changes import Impact, node_change, pod_change
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.daemons import Daemon, DaemonIndex
 from karpool.cluster.devices.state import DeviceState
+from karpool.cluster.gangs import GangIndex
 from karpool.cluster.group_counts import GroupCounts
 from karpool.cluster.node_shapes import ShapeTable
 from karpool.cluster.node_table import ForeseenNode, NodeTable
@@ -24,6 +25,7 @@ from karpool.cluster.resources import ATTACH, ResourceTable
 from karpool.cluster.seals import Seals, UnreadableIndex
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import VolumeIndex, claims_of
+from karpool.model.gangs import PodGroup, Workload
 from karpool.model.node import CSINode
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
@@ -49,6 +51,7 @@ class Snapshot:
         self.classes = ClassTable(self.resources, self.topology)
         self.shapes = ShapeTable()
         self.devices = DeviceState(objects)
+        self.gangs = GangIndex(objects)
         self._daemon_index = DaemonIndex(objects.daemon_sets, objects.pods)
         self.pods = PodTable(
             self.classes,
@@ -270,6 +273,16 @@ class Snapshot:
             self.nodes.touch(row)
         self.version += 1
         return True
+
+    def put_pod_group(self, key: str, entry: PodGroup | None) -> None:
+        """Take note of how many pods a gang needs."""
+        self.gangs.put_group(key, entry)
+        self.version += 1
+
+    def put_workload(self, key: str, entry: Workload | None) -> None:
+        """Take note of how many pods the gangs of a workload need."""
+        self.gangs.put_workload(key, entry)
+        self.version += 1
 
     def put_csi_node(self, name: str, entry: CSINode | None) -> None:
         """Take note of how many volumes a node can attach."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
+from karpool.model.labels import REGION, ZONE, canonical
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, Volume
 from karpool.model.requirements import Requirements, one_of
@@ -18,6 +19,8 @@ _IN_TREE: Final = {
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+_BETWEEN_ZONES: Final = "__"
+"""Between the zones of a disk that is in several."""
 NOT_CSI: Final = frozenset({"kubernetes.io/no-provisioner", ""})
 
 
@@ -169,10 +172,18 @@ def _claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
-    affinity = volume.spec.node_affinity
+    affinity, labelled = volume.spec.node_affinity, _labelled_places(volume)
     if affinity is None or affinity.required is None:
-        return ()
-    return tuple(term.requirements for term in affinity.required.node_selector_terms)
+        return labelled
+    terms = tuple(term.requirements for term in affinity.required.node_selector_terms)
+    return _combine([terms, labelled]) if labelled else terms
+
+
+def _labelled_places(volume: PersistentVolume) -> tuple[Requirements, ...]:
+    """Where labels say that a volume is, as kube-scheduler has it; volumes of old drivers may say it nowhere else."""
+    placed = ((canonical(key), value) for key, value in volume.metadata.labels.items())
+    found = [(key, one_of(*value.split(_BETWEEN_ZONES))) for key, value in placed if key in (ZONE, REGION)]
+    return (Requirements(found),) if found else ()
 
 
 def _class_terms(entry: StorageClass) -> tuple[Requirements, ...]:

@@ -237,7 +237,7 @@ def pool_blockers(
     if count.least is not None and left <= count.least:
         there = "1 node" if left == 1 else f"{left} nodes"
         message = (
-            f"pool {count.name} has {there} that {'stays' if left == 1 else 'stay'}, and its minimum is {count.least}"
+            f"pool {count.name} has {there} that {'stays' if left == 1 else 'stay'}, and keeps at least {count.least}"
         )
         reasons.append(Reason(Code.GROUP_AT_MINIMUM, message, about))
     opens = next_window(config, now, uncertainty)

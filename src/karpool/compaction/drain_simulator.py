@@ -4,7 +4,7 @@ A drain that is applied removes its node and moves its pods for all later simula
 other's free resources.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,9 @@ from karpool.compaction.reasons import CompactionReasonCode as Code
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
+from karpool.packing.gangs import held_back
 from karpool.packing.kernels.columns import UNPLACED
+from karpool.packing.placement import Placement
 from karpool.packing.refusals import why_unplaced
 from karpool.wire.objects import condition
 
@@ -72,16 +74,22 @@ class DrainSimulator:
         names = sorted(name for name in leaving if name in nodes.rows)
         pending = [row for row, pod in enumerate(pods.objects) if pod is not None and pod.waits_for_node]
         moving = [row for name in names for row in self._movers(name)]
-        with self._engine.what_if() as trial:
-            trial.remove([nodes.rows[name] for name in names])
-            placement = trial.place([*pending, *moving], closed=self._closed, existing_only=True)
-            targets = dict(zip(placement.pods, placement.targets, strict=True))
+        gone = [nodes.rows[name] for name in names]
+        held = held_back(self._snapshot, pending, lambda rows: self._place([*rows, *moving], gone).unplaced)
+        placement = self._place([*(row for row in pending if row not in held), *moving], gone)
+        targets = {**dict.fromkeys(held, UNPLACED), **dict(zip(placement.pods, placement.targets, strict=True))}
         for row, target in targets.items():
             if target != UNPLACED:
                 self._snapshot.move(row, nodes.get(target).name)
         for name in names:
             self._snapshot.remove_node(name)
         return tuple(sorted(self._key(row) for row, target in targets.items() if target == UNPLACED))
+
+    def _place(self, rows: Sequence[int], gone: Sequence[int]) -> Placement:
+        """Where pods would go without some of the nodes."""
+        with self._engine.what_if() as trial:
+            trial.remove(gone)
+            return trial.place(rows, closed=self._closed, existing_only=True)
 
     def _movers(self, name: str) -> list[int]:
         snapshot = self._snapshot

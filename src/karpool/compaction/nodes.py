@@ -93,7 +93,10 @@ def _not_enabled(node: Node, pool: str, config: PoolConfig) -> list[Reason]:
     if manager not in (ManagerKind.NODE_GROUP, ManagerKind.NODE_POOL, ManagerKind.NOBODY):
         return [_of(node, Code.NO_POOL if not pool else Code.POOL_NOT_ENABLED, left_alone(manager))]
     if not pool:
-        return [_of(node, Code.NO_POOL, "has no label that names its pool")]
+        message = "has no label that names its pool; --pool-label names such a label"
+        return [_of(node, Code.NO_POOL, message)]
+    if manager is ManagerKind.NODE_POOL:
+        return [_of(node, Code.POOL_NOT_ENABLED, f"is of NodePool {pool}, whose nodes Karpenter removes")]
     return [_of(node, Code.POOL_NOT_ENABLED, f"pool {pool} is not enabled in the configuration")]
 
 

@@ -21,6 +21,7 @@ from msgspec import structs
 
 from karpool.compaction.actions import SetNodeState
 from karpool.compaction.advance import CompactionStep, advance
+from karpool.compaction.advice import advice
 from karpool.compaction.config import CONFIG_MAP, Config
 from karpool.compaction.confirm import confirmed, nodes_to_read, without_starts
 from karpool.compaction.decide import CompactionDecision, nodes_by_reason
@@ -31,6 +32,7 @@ from karpool.compactor.actuator import ApiCompactionActuator, DryRunActuator
 from karpool.compactor.autoscaler_status import AutoscalerStatus
 from karpool.compactor.config_source import Configuration, config_namespace, in_config_map, in_file, place_of
 from karpool.compactor.ledger_map import LedgerMap
+from karpool.compactor.notifier import NotifyingSink, brake_notice
 from karpool.execution.actions import RecordEvent
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
@@ -48,9 +50,11 @@ from karpool.model.labels import PAUSE_MAP as PAUSE
 from karpool.model.reasons import Reason
 from karpool.model.workloads import ConfigMap
 from karpool.observability.compactor_metrics import CompactorMetrics
-from karpool.observability.events import EventRecorder
+from karpool.observability.events import EventRecorder, EventSink
 from karpool.observability.reviews import TokenReviews
 from karpool.observability.serving import Address, Page, metrics_page, probe_page, serving
+from karpool.observability.webhook import Webhook
+from karpool.observability.webhook_address import WebhookAddress
 
 _log = structlog.get_logger()
 METRICS_ADDRESS: Final = Address("127.0.0.1", 9101)
@@ -71,6 +75,8 @@ class CompactorSettings:
     """The namespace of the ConfigMap; None: that of this pod, or that of the original."""
     dry_run: bool = False
     metrics_address: Address | None = METRICS_ADDRESS
+    webhook: WebhookAddress | None = None
+    """Who is told of drains, failures and pauses."""
     stalled_after: timedelta = timedelta(minutes=2)
     """A loop without an iteration for this long is not healthy."""
     shutdown_timeout: timedelta = timedelta(seconds=5)
@@ -114,13 +120,16 @@ class Compactor:
         self._stop: Reason | None = None
         self._config_maps: Store[ConfigMap] = Store(Versions())
         self.config = self._configuration()
-        self._recorder = EventRecorder(
-            self.client, uid_of=self._uid, instance=new_identity(), on_result=self.metrics.event
-        )
+        identity = new_identity()
+        self._recorder = EventRecorder(self.client, uid_of=self._uid, instance=identity, on_result=self.metrics.event)
+        self._webhook = self._make_webhook(identity)
+        self._events: EventSink = self._recorder
+        if self._webhook is not None:
+            self._events = NotifyingSink(self._recorder, self._webhook.post, self._time)
         self._actuator = (
             DryRunActuator()
             if settings.dry_run
-            else ApiCompactionActuator(self.client, self.caches.nodes, self._recorder, on_done=self._made_progress)
+            else ApiCompactionActuator(self.client, self.caches.nodes, self._events, on_done=self._made_progress)
         )
         self._reader = FactReader(self.client, self.caches.nodes, self.caches.pods)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
@@ -128,6 +137,12 @@ class Compactor:
         self._logged_counts: dict[str, Any] = {}
         self._checked_config: Config | None = None
         """The configuration whose pools were last compared with the nodes."""
+
+    def _make_webhook(self, identity: str) -> Webhook | None:
+        address = self.settings.webhook
+        if address is None:
+            return None
+        return Webhook(address, program="karpool compact", instance=identity, on_result=self.metrics.notice)
 
     def _configuration(self) -> Configuration:
         file = self.settings.config_file
@@ -161,6 +176,8 @@ class Compactor:
             await stack.enter_async_context(self.client)
             bound = await stack.enter_async_context(serving(pages, TokenReviews(self.client)))
             _log.info("compactor starting", **{path.strip("/"): str(place) for path, place in bound.items()})
+            if self._webhook is not None:
+                await stack.enter_async_context(background(self._webhook.run()))
             await stack.enter_async_context(background(self.caches.run()))
             await stack.enter_async_context(background(keep_time(self.client, self._time)))
             await stack.enter_async_context(background(self._recorder.run()))
@@ -230,8 +247,14 @@ class Compactor:
         before, self._stop = self._stop, stop
         if before is not None and (stop is None or stop.code != before.code):
             _log.info("brake released", code=before.code, about=before.object)
+            self._tell_brake(before, holds=False)
         if stop is not None and (before is None or stop.code != before.code):
             _log.warning("brake holds", code=stop.code, why=stop.message, about=stop.object)
+            self._tell_brake(stop, holds=True)
+
+    def _tell_brake(self, stop: Reason, *, holds: bool) -> None:
+        if self._webhook is not None:
+            self._webhook.post(brake_notice(stop, self._time(), holds=holds))
 
     def _made_progress(self) -> None:
         self.last_iteration = time.monotonic()
@@ -276,6 +299,8 @@ class Compactor:
         if config == self._checked_config or not decision.nodes:
             return
         self._checked_config = config
+        for text in advice(config):
+            _log.warning("configuration will hardly do what was meant", why=text)
         pools = [pool.name for pool in decision.pools if pool.name]
         for name in pools_without_nodes(config, pools):
             _log.warning("configured pool has no nodes", pool=name, there_are=pools)
@@ -283,9 +308,7 @@ class Compactor:
     def _on_config_problem(self, problem: str | None) -> None:
         self.metrics.config(valid=problem is None)
         if problem is not None and self.settings.config_file is None and self._config_key in self._config_maps:
-            self._recorder.record(
-                RecordEvent("ConfigMap", self._config_key, "InvalidConfiguration", problem, "Warning")
-            )
+            self._events.record(RecordEvent("ConfigMap", self._config_key, "InvalidConfiguration", problem, "Warning"))
 
     def _uid(self, kind: str, name: str) -> str:
         store: Store[Any] = self._config_maps if kind == "ConfigMap" else self.caches.store.nodes

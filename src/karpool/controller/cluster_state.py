@@ -23,6 +23,7 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.controller.headroom_index import HeadroomIndex
 from karpool.controller.store import ClusterStore
 from karpool.model.devices import DeviceClass, DeviceObject, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from karpool.model.gangs import PodGroup, Workload
 from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.pod import Pod
@@ -75,6 +76,8 @@ class ClusterState:
         store.volumes.watch(self._volume)
         store.storage_classes.watch(self._storage_class)
         store.csi_nodes.watch(self._csi_node)
+        store.pod_groups.watch(self._pod_group)
+        store.workloads.watch(self._workload)
         if not ignore_dra_requests:
             store.resource_claims.watch(partial(self._device_object, ResourceClaim))
             store.resource_claim_templates.watch(partial(self._device_object, ResourceClaimTemplate))
@@ -176,6 +179,14 @@ class ClusterState:
     def _daemon_set(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
         if self.snapshot.put_daemon_set(_key(old, new), new):
             self.opportunities += 1
+
+    def _pod_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        self.snapshot.put_pod_group(_key(old, new), new)
+        self.opportunities += 1
+
+    def _workload(self, old: Workload | None, new: Workload | None) -> None:
+        self.snapshot.put_workload(_key(old, new), new)
+        self.opportunities += 1
 
     # -- volumes -------------------------------------------------------------------------------------------------
 

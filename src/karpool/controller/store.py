@@ -3,6 +3,7 @@
 from karpool.kube.store import Store, Versions
 from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from karpool.model.gangs import PodGroup, Workload
 from karpool.model.node import CSINode, Node
 from karpool.model.node_overlay import NodeOverlay
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -48,6 +49,8 @@ class ClusterStore:
         self.resource_claim_templates: Store[ResourceClaimTemplate] = Store(versions)
         self.resource_slices: Store[ResourceSlice] = Store(versions)
         self.device_classes: Store[DeviceClass] = Store(versions)
+        self.pod_groups: Store[PodGroup] = Store(versions)
+        self.workloads: Store[Workload] = Store(versions)
         # Only the workloads that buffers refer to.
         self.deployments: Store[Deployment] = Store(versions)
         self.stateful_sets: Store[StatefulSet] = Store(versions)
@@ -94,4 +97,6 @@ class ClusterStore:
             resource_claim_templates=self.resource_claim_templates.listed(),
             resource_slices=self.resource_slices.listed(),
             device_classes=self.device_classes.listed(),
+            pod_groups=self.pod_groups.listed(),
+            workloads=self.workloads.listed(),
         )

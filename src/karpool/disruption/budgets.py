@@ -34,7 +34,7 @@ class Allowance:
 
     def exhausted(self, pool: NodePool) -> Reason:
         """Why no further node of the pool may go."""
-        return self.why or Reason(ReasonCode.BUDGET_EXHAUSTED, "no budget is left", f"NodePool {pool.name}")
+        return self.why or Reason(ReasonCode.BUDGET_EXHAUSTED, "no budget is left", pool.subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ def allowed(
 
 
 def calendar(
-    pool: NodePool, reason: str, nodes: int, start: datetime, days: int, *, annotated: bool = False
+    pool: NodePool, reason: str, nodes: int, start: datetime, length: timedelta, *, annotated: bool = False
 ) -> list[Interval]:
     """What will be allowed when, from a moment on, if the pool keeps its size and no node is busy."""
-    end = start + timedelta(days=days)
+    end = start + length
     if pool.unreadable:
         return [Interval(start, end, 0, unreadable_reason("NodePool", pool))]
     try:
@@ -180,9 +180,9 @@ def _entry(place: int, budget: Budget) -> _Entry:
 def _bound(pool: NodePool, entry: _Entry, limit: int, nodes: int, *, busy: int) -> Reason:
     taken = f"; {busy} {'is' if busy == 1 else 'are'} on the way out or not ready" if busy else ""
     message = f"{entry} allows {limit} of {nodes} nodes at once{taken}"
-    return Reason(ReasonCode.BUDGET_EXHAUSTED, message, f"NodePool {pool.name}")
+    return Reason(ReasonCode.BUDGET_EXHAUSTED, message, pool.subject)
 
 
 def _unreadable(pool: NodePool, problem: BudgetError) -> Reason:
     message = f"{problem}; until that is put right, no node of the pool is disrupted"
-    return Reason(ReasonCode.BUDGET_INVALID, message, f"NodePool {pool.name}")
+    return Reason(ReasonCode.BUDGET_INVALID, message, pool.subject)

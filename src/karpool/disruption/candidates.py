@@ -4,7 +4,7 @@ from typing import Final
 
 from karpool.disruption.candidate import Candidate
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.node_checks import NODE_CHECKS, about_node, node_refusal
+from karpool.disruption.node_checks import NODE_CHECKS, about_node, node_refusal, without_pool
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.static_drift import static_size
@@ -61,10 +61,12 @@ def node_rules(context: DecisionContext, candidate: Candidate) -> list[tuple[str
         paced = brake is not None and brake.code in _OF_RATES
         rates = [("within the rates", brake if paced else context.over_rate((candidate.row,)))]
         brake = None if paced else brake
+    # Of a node that nobody manages it is no news that it has no pool.
+    checks = [(rule, check) for rule, check in NODE_CHECKS if check is not without_pool or candidate.state.managed]
     return [
         ("in no other command", in_command(context, candidate)),
         ("all that bears on it can be read", context.seal(candidate.row)),
-        *((rule, check(candidate, context.catalog)) for rule, check in NODE_CHECKS),
+        *((rule, check(candidate, context.catalog)) for rule, check in checks),
         ("no brake holds its pool", brake),
         *rates,
         ("not expected by a waiting pod", nominated(context, candidate)),

@@ -119,6 +119,11 @@ class DecisionContext:
         """Rows of pods that wait and find no room."""
         return self._room.unplaced
 
+    @property
+    def held_back(self) -> Mapping[int, str]:
+        """By row of a pod that finds no room: why its gang does not find room as a whole, if it belongs to one."""
+        return self._room.held_back
+
     def open(self) -> Self:
         """Bind pods that expect room to the nodes where they would find it."""
         pods = self.snapshot.pods
@@ -395,7 +400,7 @@ class DecisionContext:
 
     def budgeted(self, pool: NodePool, cause: Cause) -> Allowance:
         """How many nodes of a pool its budgets let go for a cause now."""
-        counts = self._counts(pool.name)
+        counts = self.pool_census(pool.name)
         if isinstance(pool, NodeGroup):
             return group_allowance(pool, counts.nodes, counts.leaving)
         if self.settings.ignore_budgets:
@@ -413,9 +418,10 @@ class DecisionContext:
 
     def pool_size(self, pool: str) -> int:
         """How many nodes of a pool budgets count."""
-        return self._counts(pool).nodes
+        return self.pool_census(pool).nodes
 
-    def _counts(self, pool: str) -> PoolCensus:
+    def pool_census(self, pool: str) -> PoolCensus:
+        """How many nodes of a pool budgets count, and how many of them are busy."""
         self._catch_up()
         if self._census is None:
             self._census = self.memo.nodes.census(self.policies.in_command)

@@ -60,9 +60,10 @@ class DecisionPass:
         self._drifted: list[tuple[Candidate, Drift]] | None = None
         self._unhealthy: list[UnhealthyNode] | None = None
 
-    def searching(self, done: int, moves: int, price: float) -> None:
-        """Tell that a search has made so many of its moves, and the price of the best fleet so far."""
-        self.progress(f"Searching: {price:,.2f} $/h", done, moves)
+    def searching(self, done: int, moves: int, price: float, turn: int = 1) -> None:
+        """Tell that a search has made so many moves of its turn, and the price of the best fleet so far."""
+        again = f" (turn {turn})" if turn > 1 else ""
+        self.progress(f"Searching: {price:,.2f} $/h{again}", done, moves)
 
     def candidates(self) -> list[Candidate]:
         """Nodes that may be disrupted and whose window is open: those of emptiness and consolidation."""

@@ -1,17 +1,19 @@
 """The room that pods without a node expect.
 
 Pods that wait for a node, and pods of nodes that are being removed, will take room somewhere. While a context is open
-they are bound to the nodes where they would find room today; those that find none are left out of all decisions. On
-leaving the context they are where they were.
+they are bound to the nodes where they would find room today; those that find none are left out of all decisions, and so
+are gangs that do not find room as a whole. On leaving the context they are where they were.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.pod import Pod
 from karpool.packing.directions import Directions
 from karpool.packing.engine import Engine
+from karpool.packing.gangs import held_back
 from karpool.packing.kernels.columns import UNPLACED
+from karpool.packing.placement import Placement
 
 
 class ExpectedPods:
@@ -25,6 +27,8 @@ class ExpectedPods:
         """Keys of pods of nodes that are being removed, bound to the node where they would find room."""
         self.unplaced: list[int] = []
         """Rows of pods that wait and find no room."""
+        self.held_back: dict[int, str] = {}
+        """By row of a pod that finds no room: why its gang does not, if it belongs to one."""
 
     def __contains__(self, pod: Pod) -> bool:
         """Whether a pod is not on its node yet: it is only expected there."""
@@ -45,20 +49,29 @@ class ExpectedPods:
 
     def _bind(self, engine: Engine, waiting: list[int], moving: Collection[int] = ()) -> None:
         pods, nodes = engine.snapshot.pods, engine.snapshot.nodes
-        rows = [*waiting, *moving]
-        if not rows:
+        if not waiting and not moving:
             return
-        with engine.what_if() as trial:
-            trial.uncount(list(moving))
-            directions = self._decided(engine, moving)
-            placement = trial.place(rows, exempt=[True] * len(rows), existing_only=True, directions=directions)
-            targets = dict(zip(placement.pods, placement.targets, strict=True))
+
+        def homeless(rows: Sequence[int]) -> list[int]:
+            return self._place(engine, [*rows, *moving], moving).unplaced
+
+        held = held_back(engine.snapshot, waiting, homeless)
+        self.held_back.update(held)
+        placement = self._place(engine, [*(row for row in waiting if row not in held), *moving], moving)
+        targets = {**dict.fromkeys(held, UNPLACED), **dict(zip(placement.pods, placement.targets, strict=True))}
         self.unplaced += [row for row in waiting if targets[row] == UNPLACED]
         for listed, expected in ((waiting, self.pending), (moving, self.leaving)):
             for row in listed:
                 if targets[row] != UNPLACED:
                     expected.add(pods.get(row).key)
                     engine.snapshot.move(row, nodes.get(targets[row]).name)
+
+    def _place(self, engine: Engine, rows: Sequence[int], moving: Collection[int]) -> Placement:
+        """Where pods would go, once those that move are no longer where they are."""
+        with engine.what_if() as trial:
+            trial.uncount(list(moving))
+            directions = self._decided(engine, moving)
+            return trial.place(rows, exempt=[True] * len(rows), existing_only=True, directions=directions)
 
     def release(self, snapshot: Snapshot) -> None:
         """Put every pod back where it was."""

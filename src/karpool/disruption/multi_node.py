@@ -32,8 +32,9 @@ def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
         if commands or _held(decision_pass):
             return commands
     search = strategy(settings.search)
-    kept = decision_pass.within_budgets(decision_pass.consolidatable(), Cause.UNDERUTILIZED)
-    for members in bins(kept, settings.partition):
+    candidates = decision_pass.consolidatable()
+    kept = decision_pass.within_budgets(candidates, Cause.UNDERUTILIZED)
+    for members in bins(candidates, settings.partition, kept=kept):
         if len(members) < _SEVERAL:
             continue
         key = ("multi", tuple(node.row for node in members))
@@ -44,11 +45,15 @@ def multi_node(decision_pass: DecisionPass) -> tuple[Command, ...]:
             if command is not None:
                 return (command,)
             decision_pass.verdicts += judge.rejected
-            reason = Reason(ReasonCode.NO_GROUP, _no_group(settings), f"NodePool {members[0].pool_name}")
+            reason = Reason(ReasonCode.NO_GROUP, _no_group(settings), _subject(members[0]))
             if judge.repeatable:
                 decision_pass.refusals.put(key, reason, judge.footprint)
         decision_pass.group_refusals.update((node.row, reason) for node in members)
     return ()
+
+
+def _subject(member: Candidate) -> str:
+    return f"NodePool {member.pool_name}" if member.pool is None else member.pool.subject
 
 
 def _held(decision_pass: DecisionPass) -> bool:

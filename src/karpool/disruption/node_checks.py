@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from karpool.catalog.instance_types import Catalog
-from karpool.cluster.nodes import StateNode
+from karpool.cluster.nodes import StateNode, not_initialized
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.autoscaler_rules import SCALE_DOWN_DISABLED
-from karpool.model.labels import DO_NOT_DISRUPT, NODEPOOL
+from karpool.model.labels import DO_NOT_DISRUPT, INITIALIZED, NODEPOOL, REGISTERED
 from karpool.model.managers import ManagerKind, left_alone, manager_of
 from karpool.model.nodepool import NodePool
 from karpool.model.reasons import Reason
@@ -80,7 +80,17 @@ def rebooting(node: NodeInfo, _catalog: Catalog) -> Reason | None:
 def _uninitialized(node: NodeInfo, _catalog: Catalog) -> Reason | None:
     if node.state.initialized:
         return None
-    return about_node(node, ReasonCode.NODE_NOT_INITIALIZED, "is not initialized")
+    return about_node(node, ReasonCode.NODE_NOT_INITIALIZED, f"is not initialized: {_awaited(node.state)}")
+
+
+def _awaited(state: StateNode) -> str:
+    """What a node waits for before it counts as initialized."""
+    if state.node is None or state.claim is None:
+        return "it has no Node yet"
+    if not state.registered:
+        return f"it has no label {REGISTERED}=true"
+    obstacle = not_initialized(state.claim, state.node)
+    return f"it has no label {INITIALIZED}=true" if obstacle is None else obstacle[1]
 
 
 def deleting(node: NodeInfo, _catalog: Catalog) -> Reason | None:
@@ -103,6 +113,8 @@ def _scale_down_disabled(node: NodeInfo, _catalog: Catalog) -> Reason | None:
 
 def without_pool(node: NodeInfo, catalog: Catalog) -> Reason | None:
     """Why a node stays whose pool nobody knows, or of which nobody knows what could replace it."""
+    if unmanaged(node, catalog) is not None:
+        return None
     if not node.state.pool:
         return about_node(node, ReasonCode.MISSING_NODE_POOL_LABEL, f"has no label {NODEPOOL}")
     if node.pool is None:

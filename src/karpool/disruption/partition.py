@@ -9,8 +9,14 @@ from karpool.model.labels import ARCH
 from karpool.model.nodepool import NodePool, as_requirements
 
 
-def bins(candidates: Sequence[Candidate], partition: Partition) -> list[list[Candidate]]:
-    """Candidates split into bins, the one with most nodes first; inside a bin their order stays."""
+def bins(
+    candidates: Sequence[Candidate], partition: Partition, *, kept: Sequence[Candidate] | None = None
+) -> list[list[Candidate]]:
+    """Candidates split into bins, the one with most nodes first; inside a bin their order stays.
+
+    `kept`: those of them that budgets let go, if not all. They are what bins hold; how large a bin is does not depend
+    on what is left of a budget just now.
+    """
     members_of: dict[Hashable, list[Candidate]] = defaultdict(list)
     pools = {candidate.pool.name: candidate.pool for candidate in candidates if candidate.pool is not None}
     kinds = {name: name if len(pools) == 1 else _kind_of(pool, partition) for name, pool in pools.items()}
@@ -18,7 +24,11 @@ def bins(candidates: Sequence[Candidate], partition: Partition) -> list[list[Can
         whole = partition is Partition.NONE or candidate.pool is None
         bin_ = () if whole else (candidate.state.labels.get(ARCH, ""), kinds[candidate.pool_name])
         members_of[bin_].append(candidate)
-    return sorted(members_of.values(), key=lambda members: -len(members))
+    ordered = sorted(members_of.values(), key=lambda members: -len(members))
+    if kept is None:
+        return ordered
+    left = {candidate.row for candidate in kept}
+    return [[candidate for candidate in members if candidate.row in left] for members in ordered]
 
 
 def _kind_of(pool: NodePool, partition: Partition) -> Hashable:

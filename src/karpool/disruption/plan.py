@@ -149,7 +149,7 @@ class Planner:
     def plan(self, most_steps: int | None = None, *, bound: bool = False) -> Plan:
         """Go on until nothing more is to be done, or until so many steps are planned; `bound`: find the lower bound."""
         context = self.context
-        before = self._totals()
+        before = self.totals()
         self._bound = self._lower_bound() if bound else None
         today = [context.candidate(row) for row in context.rows()]
         drifts = {node.name: context.drift(node) for node in today}
@@ -157,7 +157,7 @@ class Planner:
         pods_today = self._pods_today()
         requested = {node.name: self._requested(node.row) for node in today}
         unschedulable = why_unschedulable(context)
-        self._walk(most_steps)
+        self.walk(most_steps)
         if most_steps is None or len(self.steps) < most_steps:
             self._straighten()
         removed = {name: step for step in self.steps for name in step.command.nodes}
@@ -181,7 +181,7 @@ class Planner:
         return Plan(
             time=context.now,
             before=before,
-            after=self._totals(),
+            after=self.totals(),
             steps=tuple(self.steps),
             fates=tuple(fates),
             unschedulable=unschedulable,
@@ -191,8 +191,8 @@ class Planner:
             lower_bound=self._bound,
         )
 
-    def _walk(self, most_steps: int | None = None) -> None:
-        """Take step after step."""
+    def walk(self, most_steps: int | None = None) -> None:
+        """Take step after step, and ask nothing else."""
         while most_steps is None or len(self.steps) < most_steps:
             commands = first_commands(self._pass())
             if not commands:
@@ -209,15 +209,15 @@ class Planner:
         begin = sum(1 for _ in takewhile(lambda step: step.command.cause is not Cause.UNDERUTILIZED, self.steps))
         if not has_detours((step.command, step.replacement_names) for step in self.steps[begin:]):
             return
-        most, best = self._totals().price * (1 + _DEARER), self
+        most, best = self.totals().price * (1 + _DEARER), self
         for done, enough in enumerate(_WAYS):
             self._say("Looking for a way without detours", done, len(_WAYS))
             other = Planner(self._afresh())
             for step in self.steps[:begin]:
                 other._take(step.command)
             other.context.memo.global_search = search_for_end(other._pass(), self.context.snapshot, enough)
-            other._walk()
-            if other._totals().price <= most and other._cost() < best._cost() - HAIR:
+            other.walk()
+            if other.totals().price <= most and other._cost() < best._cost() - HAIR:
                 best = other
         self.context, self.refusals, self.steps = best.context, best.refusals, best.steps
 
@@ -225,7 +225,7 @@ class Planner:
         """$/h after the last step, and what evictions and launches count for on the way there."""
         rate = search_eviction_price(self.context.settings, near=False)
         trouble = sum(len(step.command.evicted) + len(step.replacement_names) for step in self.steps)
-        return self._totals().price + rate * trouble
+        return self.totals().price + rate * trouble
 
     def _lower_bound(self) -> LowerBound | None:
         self._say("Proving the least possible price", 0, None)
@@ -283,7 +283,8 @@ class Planner:
         taken = self.context.snapshot.nodes.taken[row]
         return {"cpu": Quantity(int(taken[CPU]) * 10**6), "memory": Quantity(int(taken[MEMORY]) * 10**9)}
 
-    def _totals(self) -> ClusterTotals:
+    def totals(self) -> ClusterTotals:
+        """The cluster in numbers, as the steps so far leave it."""
         context = self.context
         candidates = [context.candidate(row) for row in context.rows()]
         leaving = sum(1 for key in context.leaving if key in context.snapshot.pods.rows)

@@ -156,4 +156,4 @@ def evictions_cost_more(savings: float, weights: Sequence[float], price: float) 
 
 
 def _subject(pool: NodePool) -> str:
-    return f"NodePool {pool.name}"
+    return pool.subject

@@ -81,9 +81,10 @@ def why_unschedulable(context: DecisionContext) -> tuple[tuple[str, Reason], ...
     if not unplaced:
         return tuple(sorted(reasons))
     with context.engine.what_if() as trial:
+        # Gangs are held back whole: alone, some of their pods would find room here.
         trial.place(unplaced, exempt=[True] * len(unplaced), existing_only=True)
         for row in unplaced:
             key = pods.get(row).key
-            why = why_unplaced(context.engine, row, exempt=True) or "there is none"
+            why = context.held_back.get(row) or why_unplaced(context.engine, row, exempt=True) or "there is none"
             reasons.append((key, Reason(ReasonCode.PODS_WOULD_NOT_FIT, f"no node can take it: {why}", f"Pod {key}")))
     return tuple(sorted(reasons))

@@ -5,9 +5,9 @@ move to other machines drains every node once.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from karpool.disruption.replacements import ReplacementFinder
 from karpool.model import labels as names
 from karpool.model.node_group import GroupMember, NodeGroup
 from karpool.model.nodepool import (
+    NodeClassRef,
     NodePool,
     NodePoolSpec,
     PoolRequirement,
@@ -32,16 +33,56 @@ from karpool.packing.kernels.columns import UNPLACED
 from karpool.wire.objects import Metadata
 
 MakeContext = Callable[[Objects], DecisionContext]
-_CATEGORY: Final = "karpenter.k8s.aws/instance-category"
-_GENERAL: Final = ("c", "m", "r")
-"""The categories of machines that are not made for something special."""
+
+
+class _Provider(NamedTuple):
+    """How Karpenter's provider of a cloud labels machines.
+
+    `sort`: by what, and `general` what of that is for any purpose; `generation`: what counts them, up to `old` for
+    machines that nobody would begin with.
+    """
+
+    prefix: str
+    node_class: NodeClassRef
+    sort: str
+    general: tuple[str, ...]
+    generation: str = ""
+    old: int = 0
+
+
+_PROVIDERS: Final = (
+    _Provider(
+        "karpenter.k8s.aws/instance-",
+        NodeClassRef(group="karpenter.k8s.aws", kind="EC2NodeClass", name="default"),
+        sort="category",
+        general=("c", "m", "r"),
+        generation="generation",
+        old=4,
+    ),
+    _Provider(
+        "karpenter.azure.com/sku-",
+        NodeClassRef(group="karpenter.azure.com", kind="AKSNodeClass", name="default"),
+        sort="family",
+        general=("D", "E", "F"),
+    ),
+    _Provider(
+        "karpenter.k8s.gcp/instance-",
+        NodeClassRef(group="karpenter.k8s.gcp", kind="GCENodeClass", name="default"),
+        sort="category",
+        general=("c", "e", "n", "t"),
+    ),
+)
+_GPU: Final = "gpu-name"
 _MOST_TYPES: Final = 4
 _LONGEST_NAME: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedFleet:
-    """New nodes: how many of each type, what they cost together (None: unknown), and how many pods find no place."""
+    """New nodes: how many of each type, what they cost together, and how many pods find no place.
+
+    The price is None where that of a machine is unknown, and where pods find no place: then it would not hold them.
+    """
 
     types: tuple[tuple[str, int], ...]
     price: float | None
@@ -113,8 +154,13 @@ class _Suggester:
             labels = self._asked_labels(group)
             key = (tuple(group.spec.template.spec.taints), tuple(sorted(labels.items())), _arch(group))
             alike.setdefault(key, []).append(group)
-        pools = [self._pool(together) for together in alike.values()]
+        pools = [self._pool(together) for together in alike.values() if any(map(self._known, together))]
         return Suggestions(tuple(pools), tuple(found for pool in pools for found in self._other_machines(pool)))
+
+    def _known(self, group: NodeGroup) -> bool:
+        """Whether anybody sells machines like those of a group, as far as is known."""
+        entries = (self.catalog.by_name.get(kind) for kind in group.instance_types)
+        return any(entry is not None and not entry.observed for entry in entries)
 
     def _pool(self, groups: Sequence[NodeGroup]) -> PoolSuggestion:
         nodes = [node for group in groups for node in self.members[group.name]]
@@ -130,12 +176,14 @@ class _Suggester:
             (names.ARCH, (_arch(first),)),
             (names.OS, ("linux",)),
             (names.CAPACITY_TYPE, _union(group.capacity_types for group in groups)),
-            (names.ZONE, _union(group.zones for group in groups)),
-            (_CATEGORY, self._categories(groups)),
+            (names.ZONE, _zones(groups)),
         ]
+        required = [PoolRequirement(key, "In", values) for key, values in rules if values and values[0]]
+        provider = self._provider(groups)
         spec = TemplateSpec(
-            requirements=tuple(PoolRequirement(key, "In", values) for key, values in rules if values and values[0]),
+            requirements=(*required, *(() if provider is None else self._machines_like(groups, provider))),
             taints=tuple(first.spec.template.spec.taints),
+            node_class_ref=NodeClassRef() if provider is None else provider.node_class,
         )
         metadata = TemplateMetadata(labels=self._asked_labels(first))
         return NodePool(
@@ -143,16 +191,29 @@ class _Suggester:
             spec=NodePoolSpec(template=PoolTemplate(metadata=metadata, spec=spec)),
         )
 
-    def _categories(self, groups: Sequence[NodeGroup]) -> tuple[str, ...]:
-        """Categories of machines, where the catalogue knows them: those of today and the general ones."""
-        today: set[str] = set()
+    def _provider(self, groups: Sequence[NodeGroup]) -> _Provider | None:
+        """Whose machines all nodes of some groups are; None if nobody knows that."""
+        return next((entry for entry in _PROVIDERS if self._values(groups, entry.prefix + entry.sort)), None)
+
+    def _machines_like(self, groups: Sequence[NodeGroup], provider: _Provider) -> Iterator[PoolRequirement]:
+        """The machines of today's sorts and of the general ones: with today's GPUs, and else of no old generation."""
+        sort, gpu = provider.prefix + provider.sort, provider.prefix + _GPU
+        yield PoolRequirement(sort, "In", tuple(sorted((self._values(groups, sort) or set()).union(provider.general))))
+        if gpus := self._values(groups, gpu):
+            yield PoolRequirement(gpu, "In", tuple(sorted(gpus)))
+        elif provider.generation:
+            yield PoolRequirement(provider.prefix + provider.generation, "Gt", (str(provider.old),))
+
+    def _values(self, groups: Sequence[NodeGroup], key: str) -> set[str] | None:
+        """The values of a label of today's machines; None if one does not have it."""
+        found: set[str] = set()
         for kind in (kind for group in groups for kind in group.instance_types):
             entry = self.catalog.by_name.get(kind)
-            known = None if entry is None else entry.requirements.get(_CATEGORY)
+            known = None if entry is None else entry.requirements.get(key)
             if known is None:
-                return ()
-            today |= known.values
-        return tuple(sorted(today.union(_GENERAL)))
+                return None
+            found |= known.values
+        return found or None
 
     def _asked_labels(self, group: NodeGroup) -> dict[str, str]:
         """The labels of a group that its pods ask for, and that a new node does not have by itself."""
@@ -211,7 +272,7 @@ class _Suggester:
         new = [entry for entry in made if entry is not None]
         known = [entry.price for entry in new if entry.price is not None]
         counts = Counter(entry.instance_types[0] for entry in new)
-        price = sum(known) if len(known) == len(made) else None
+        price = sum(known) if len(known) == len(made) and not unplaced else None
         return SuggestedFleet(tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), price, unplaced)
 
     def _price(self, nodes: Iterable[str]) -> float | None:
@@ -222,6 +283,12 @@ class _Suggester:
 
 def _arch(group: NodeGroup) -> str:
     return group.spec.template.metadata.labels.get(names.ARCH, "")
+
+
+def _zones(groups: Sequence[NodeGroup]) -> tuple[str, ...]:
+    """The zones of groups; none where Azure numbers the fault domains of nodes that have no zone."""
+    zones = _union(group.zones for group in groups)
+    return () if any(zone.isdecimal() for zone in zones) else zones
 
 
 def _union(values: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -39,7 +39,9 @@ def source_closed(claim: NodeClaim, pool: NodePool, now: datetime) -> Reason | N
         return Reason(ReasonCode.CONSOLIDATE_AFTER_NEVER, message, _subject(claim))
     initialized = condition(claim.status.conditions, "Initialized")
     if initialized is not None and initialized.status != "True":
-        return Reason(ReasonCode.NODE_NOT_INITIALIZED, "is not initialized", _subject(claim))
+        why = f"its condition Initialized is {initialized.status}"
+        reason = f" ({initialized.reason})" if initialized.reason else ""
+        return Reason(ReasonCode.NODE_NOT_INITIALIZED, f"is not initialized: {why}{reason}", _subject(claim))
     return _waiting(claim, pool, now)
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from karpool.cluster.devices.pools import SliceTable
-from karpool.cluster.nodes import is_ephemeral
+from karpool.cluster.nodes import not_initialized
 from karpool.execution.actions import (
     Action,
     AddFinalizer,
@@ -20,8 +20,8 @@ from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.wire.objects import is_owned
-from karpool.wire.quantity import ZERO
 
+NODE_NOT_FOUND: Final = ("NodeNotFound", "no node of this instance has registered yet")
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
 
 
@@ -39,19 +39,22 @@ def reconcile_registration(context: ReconcileContext, claim: NodeClaim) -> None:
 
 def _register(context: ReconcileContext, claim: NodeClaim, nodes: list[Node]) -> None:
     if not nodes:
-        context.set_condition(
-            claim, REGISTERED, "Unknown", "NodeNotFound", "no node of this instance has registered yet"
-        )
+        context.set_condition(claim, REGISTERED, "Unknown", *NODE_NOT_FOUND)
         return
     if len(nodes) > 1:
         node_names = ", ".join(sorted(node.name for node in nodes))
         message = f"several nodes have the provider id of this instance: {node_names}"
         context.set_condition(claim, REGISTERED, "False", "MultipleNodesFound", message)
         return
-    actions = _metadata_actions(claim, nodes[0]) or _unlock_actions(nodes[0])
-    context.do(*actions)
-    if not actions:
-        context.set_condition(claim, REGISTERED, "True", REGISTERED)
+    node = nodes[0]
+    # The lock is the last change of one patch: whoever sees the node open sees all the rest.
+    if actions := _metadata_actions(claim, node) + _unlock_actions(node):
+        context.do(*actions)
+        return
+    if claim.status.node_name != node.name:
+        context.do(SetClaimNode(claim.name, node.name))
+    context.set_condition(claim, REGISTERED, "True", REGISTERED)
+    _initialize(context, claim, node)
 
 
 def _metadata_actions(claim: NodeClaim, node: Node) -> list[Action]:
@@ -67,8 +70,6 @@ def _metadata_actions(claim: NodeClaim, node: Node) -> list[Action]:
     for key, value in sorted(claim.metadata.annotations.items()):
         if not key.startswith("karpool.sh/") and node.metadata.annotations.get(key) != value:
             actions.append(Annotate("Node", node.name, key, value))
-    if claim.status.node_name != node.name:
-        actions.append(SetClaimNode(claim.name, node.name))
     return actions + _missing_taints(claim, node)
 
 
@@ -84,13 +85,14 @@ def _missing_taints(claim: NodeClaim, node: Node) -> list[Action]:
 
 def _unlock_actions(node: Node) -> list[Action]:
     """Add the label of a registered node, then remove the taint that kept pods away."""
-    if node.metadata.labels.get(names.REGISTERED) != "true":
-        return [SetLabel("Node", node.name, names.REGISTERED, "true")]
-    return [RemoveTaint(node.name, taint) for taint in node.spec.taints if taint.key == names.UNREGISTERED_TAINT]
+    registered = node.metadata.labels.get(names.REGISTERED) == "true"
+    label = [] if registered else [SetLabel("Node", node.name, names.REGISTERED, "true")]
+    locks = [taint for taint in node.spec.taints if taint.key == names.UNREGISTERED_TAINT]
+    return [*label, *(RemoveTaint(node.name, taint) for taint in locks)]
 
 
 def _initialize(context: ReconcileContext, claim: NodeClaim, node: Node) -> None:
-    obstacle = _not_initialized(claim, node) or _without_devices(context, claim, node)
+    obstacle = not_initialized(claim, node) or _without_devices(context, claim, node)
     if obstacle is not None:
         context.set_condition(claim, INITIALIZED, "Unknown", *obstacle)
         return
@@ -111,19 +113,3 @@ def _without_devices(context: ReconcileContext, claim: NodeClaim, node: Node) ->
     if not missing:
         return None
     return "DRADriverPoolsNotPublished", f"no complete pool of devices is published there by {', '.join(missing)}"
-
-
-def _not_initialized(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
-    """Why a node is not initialized: a reason and a message; None if it is."""
-    if not node.ready:
-        return "NodeNotReady", "the node is not ready"
-    starting = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
-    for taint in node.spec.taints:
-        if (taint.key, taint.effect) in starting:
-            return "StartupTaintsExist", f"the node still has its startup taint {taint}"
-        if is_ephemeral(taint):
-            return "KnownEphemeralTaintsExist", f"the node still has the ephemeral taint {taint}"
-    for name, amount in sorted(claim.spec.resources.requests.items()):
-        if amount != ZERO and node.status.allocatable.get(name, ZERO) == ZERO:
-            return "ResourceNotRegistered", f"the node does not report {name} yet"
-    return None

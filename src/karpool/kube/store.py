@@ -72,7 +72,11 @@ class Store(Generic[T]):
 
     def watch(self, watcher: Watcher[T]) -> None:
         """Call `watcher` with the old and the new object on every change."""
-        self._watchers.append(watcher)
+        self._watchers = [*self._watchers, watcher]
+
+    def unwatch(self, watcher: Watcher[T]) -> None:
+        """Call `watcher` no more; another thread may be calling it just now."""
+        self._watchers = [known for known in self._watchers if known is not watcher]
 
     def _notify(self, old: T | None, new: T | None) -> None:
         self.version = self._versions.next()

@@ -31,12 +31,18 @@ _FORBIDDEN: Final = "apply the role that comes with the manifests in deploy/"
 class ClusterCaches:
     """A store with the kinds that every decision needs; `run` keeps it up to date."""
 
-    def __init__(self, client: Client, on_restart: Callable[[str], None]) -> None:
-        """`on_restart` gets the plural of the kind whenever a watch was cut."""
+    def __init__(
+        self,
+        client: Client,
+        on_restart: Callable[[str], None],
+        on_failure: Callable[[Resource[Any], Exception], None] = lambda _resource, _error: None,
+    ) -> None:
+        """`on_restart` gets the plural of the kind whenever a watch was cut, `on_failure` the kind and what cut it."""
         self.store = store = ClusterStore()
         self.changes = ChangeQueue()
         self._client = client
         self._on_restart = on_restart
+        self._on_failure = on_failure
         self._reflectors: list[Reflector[Any]] = []
         self._probes: list[WatchProbe] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -100,6 +106,7 @@ class ClusterCaches:
 
     def _failed(self, resource: Resource[Any], error: Exception) -> None:
         self._on_restart(resource.plural)
+        self._on_failure(resource, error)
         if isinstance(error, NotFoundError):
             self._log_failure("kind not installed", resource.plural, error, hint=_UNKNOWN)
         elif isinstance(error, ForbiddenError):

@@ -11,6 +11,7 @@ from karpool.kube.list_watch import Listed
 from karpool.kube.resources import Resource, Unreadable
 from karpool.live import resources as known
 from karpool.live.buffer_references import read_references
+from karpool.live.gang_objects import read_gang_objects
 from karpool.live.resources import collection_of
 from karpool.model import nodepool_v1beta1
 from karpool.model.group_sizes import STATUS_NAMESPACE
@@ -67,8 +68,9 @@ COMPACTED: Final[Kinds] = tuple(resource for resource in DECIDED_ON if resource.
 """The kinds that the compactor reads."""
 SIMULATED: Final[Kinds] = (*DECIDED_ON, known.STATEFUL_SETS)
 """The kinds that a simulation of a cluster reads."""
-KEPT: Final[Kinds] = (*SIMULATED, known.POD_TEMPLATES, known.DEPLOYMENTS, known.REPLICA_SETS, *DEVICES)
-"""The kinds in a snapshot file; of workloads only what CapacityBuffers refer to, devices only if pods have claims."""
+_GANGS: Final[Kinds] = (known.POD_GROUPS, known.WORKLOADS)
+KEPT: Final[Kinds] = (*SIMULATED, known.POD_TEMPLATES, known.DEPLOYMENTS, known.REPLICA_SETS, *DEVICES, *_GANGS)
+"""The kinds in a snapshot file; of workloads what CapacityBuffers refer to, devices and gangs where pods have some."""
 _MOST_NAMED: Final = 5
 
 
@@ -157,13 +159,14 @@ async def read_cluster(
     listed = [answer for answer in answers if isinstance(answer, Listed)]
     collections = {collection_of(resource): _items(answer) for resource, answer in by_resource.items()}
     references = await read_references(client, collections.get(collection_of(known.CAPACITY_BUFFERS), ()))
+    gangs = await read_gang_objects(client, collections.get(collection_of(known.PODS), ()))
     # A workload that is listed anyway is not there twice.
-    collections = {**references.found, **collections}
+    collections = {**references.found, **gangs.found, **collections}
     return ClusterReading(
         Objects(**collections),
         tuple(entry for answer in listed for entry in answer.unreadable),
         tuple(answer for answer in answers if isinstance(answer, Unlisted)),
-        references.problems,
+        (*references.problems, *gangs.problems),
     )
 
 

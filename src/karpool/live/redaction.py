@@ -13,7 +13,7 @@ from karpool.cluster.volumes import BIND_COMPLETED
 from karpool.compaction import marks
 from karpool.disruption.brakes.pause import REASON
 from karpool.execution.tickets import COMMAND, REPLACES
-from karpool.model import autoscaler_rules
+from karpool.model import autoscaler_rules, gangs
 from karpool.model import labels as names
 from karpool.model.capacity_buffer import CapacityBuffer, CapacityBufferStatus
 from karpool.model.group_sizes import STATUS_KEY
@@ -61,6 +61,7 @@ ANNOTATIONS: Final = frozenset(
         autoscaler_rules.SCALE_DOWN_DISABLED,
         autoscaler_rules.SAFE_TO_EVICT,
         autoscaler_rules.SAFE_VOLUMES,
+        *gangs.ANNOTATIONS,
     }
 )
 """The annotations that plans, the compactor or a simulation read."""
@@ -100,6 +101,8 @@ def redacted(objects: Objects) -> Objects:
         resource_claim_templates=tuple(map(_with_metadata, objects.resource_claim_templates)),
         resource_slices=tuple(map(_with_metadata, objects.resource_slices)),
         device_classes=tuple(map(_with_metadata, objects.device_classes)),
+        pod_groups=tuple(map(_with_metadata, objects.pod_groups)),
+        workloads=tuple(map(_with_metadata, objects.workloads)),
         pauses=tuple(_config_map(entry, REASON) for entry in objects.pauses),
         autoscaler_statuses=tuple(_config_map(entry, STATUS_KEY) for entry in objects.autoscaler_statuses),
     )

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from karpool.kube.resources import Raw, Resource, Unreadable
-from karpool.model import capacity_buffer, devices, node, node_overlay, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, devices, gangs, node, node_overlay, nodepool, pod, storage, workloads
 from karpool.model.decoding import read_object
 from karpool.model.kinds import KINDS
 from karpool.model.unreadable import stand_in
@@ -68,6 +68,8 @@ RESOURCE_CLAIMS: Final = resource_of(devices.ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = resource_of(devices.ResourceClaimTemplate)
 RESOURCE_SLICES: Final = resource_of(devices.ResourceSlice)
 DEVICE_CLASSES: Final = resource_of(devices.DeviceClass)
+POD_GROUPS: Final = resource_of(gangs.PodGroup)
+WORKLOADS: Final = resource_of(gangs.Workload)
 VOLUME_ATTACHMENTS: Final = resource_of(storage.VolumeAttachment)
 PLAIN_CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True, type=workloads.ConfigMap)
 """ConfigMaps of which it matters what they say: one that cannot be read is an error."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -10,13 +11,15 @@ from karpool.model import nodepool_v1beta1, provisioner
 from karpool.model.kinds import KARPENTER, Kind
 from karpool.model.provisioner import Provisioner
 from karpool.model.rules import capacity_buffers, node_overlays, pools, workloads
-from karpool.wire.fields import explain, unknown_fields, without_nulls, written_path
+from karpool.wire.fields import every_flaw, explain, unknown_fields, without_nulls, written_path
 from karpool.wire.objects import Object
 from karpool.wire.problems import Flaw, suggestion
 
 Raw = bytes | memoryview | msgspec.Raw
 
 _PROVISIONER: Final = Kind(Provisioner, "node_pools", (KARPENTER,))
+_MOST_FLAWS: Final = 100
+"""Of one object: input is hostile."""
 _CURRENT: Final = "karpenter.sh/v1"
 _REFUSALS: Final[dict[str, Callable[[Any], Iterator[Flaw]]]] = {
     "Pod": workloads.refused_pod,
@@ -63,8 +66,8 @@ def read_object(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
     except msgspec.ValidationError:
         # To Kubernetes null means absent: rare enough that objects are first decoded without a check for it.
         obj = _decode(_plain(raw), kind)
-    if isinstance(obj, Flaw):
-        return ObjectReading(refused=(obj,))
+    if isinstance(obj, tuple):
+        return ObjectReading(refused=obj)
     rule = _REFUSALS.get(kind.name)
     return ObjectReading(obj, tuple(rule(obj)) if rule is not None else ())
 
@@ -74,8 +77,8 @@ def _read_karpenter(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
     if api_version == nodepool_v1beta1.API_VERSION:
         written = rules.upgrade(written)
     obj = _decode(written, kind)
-    if isinstance(obj, Flaw):
-        return ObjectReading(refused=(obj,))
+    if isinstance(obj, tuple):
+        return ObjectReading(refused=obj)
     refused, path = tuple(rules.refused(obj, written)), rules.claim_path
     tolerated = (*pools.omitted_fields(written, path), *pools.spelling_flaws(written, path))
     return ObjectReading(obj, refused, tolerated, tuple(_warnings(kind.struct, written, api_version)))
@@ -84,8 +87,8 @@ def _read_karpenter(raw: Raw, kind: Kind, api_version: str) -> ObjectReading:
 def read_provisioner(raw: Raw) -> ObjectReading:
     written = provisioner.with_flat_limits(_plain(raw))
     obj = _decode(written, _PROVISIONER)
-    if isinstance(obj, Flaw):
-        return ObjectReading(refused=(obj,))
+    if isinstance(obj, tuple):
+        return ObjectReading(refused=obj)
     refused = tuple(provisioner.refused_provisioner(obj, written))
     warnings = tuple(_warnings(Provisioner, written, provisioner.API_VERSION))
     return ObjectReading(None if refused else provisioner.as_node_pool(obj), refused, warnings=warnings)
@@ -96,10 +99,12 @@ def _plain(raw: Raw) -> Any:
 
 
 def _decode(written: Any, kind: Kind) -> Any:
+    """The object, or a tuple with what cannot be read of it."""
     try:
         return kind.decoder.decode(msgspec.json.encode(written))
     except msgspec.ValidationError as error:
-        return explain(error, kind.struct, written)
+        flaws = tuple(islice(every_flaw(kind.struct, written), _MOST_FLAWS))
+        return flaws or (explain(error, kind.struct, written),)
 
 
 def _warnings(struct: type[Object], written: Any, api_version: str) -> Iterator[Flaw]:

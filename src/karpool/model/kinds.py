@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.model import capacity_buffer, devices, node, node_overlay, nodepool, pod, storage, workloads
+from karpool.model import capacity_buffer, devices, gangs, node, node_overlay, nodepool, pod, storage, workloads
 from karpool.model.labels import PAUSE_MAP, STATUS_MAP
 from karpool.wire.objects import Object, decode_value
 
@@ -76,6 +76,8 @@ _LISTED: Final = (
     Kind(devices.ResourceClaimTemplate, "resource_claim_templates", _DEVICES, namespaced=True),
     Kind(devices.ResourceSlice, "resource_slices", _DEVICES),
     Kind(devices.DeviceClass, "device_classes", _DEVICES),
+    Kind(gangs.PodGroup, "pod_groups", gangs.POD_GROUP_API_GROUPS, namespaced=True, version="v1alpha1"),
+    Kind(gangs.Workload, "workloads", (gangs.NATIVE,), namespaced=True, version="v1alpha1"),
     Kind(
         workloads.ConfigMap,
         "pauses",

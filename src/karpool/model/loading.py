@@ -5,7 +5,7 @@ completely or reported.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -15,12 +15,15 @@ from msgspec.structs import replace
 from karpool.model import provisioner
 from karpool.model.decoding import ObjectReading, Raw, read_object, read_provisioner
 from karpool.model.kinds import KINDS, Kind, find_kind, qualified_kind
+from karpool.model.misspelt import probably_meant
 from karpool.model.objects import Objects
 from karpool.wire.documents import DocumentError, documents
 from karpool.wire.objects import Object
 from karpool.wire.problems import Flaw, InputError, Problem
 from karpool.wire.sources import ManifestSource, display_name, find_sources, read_source
 
+UNKNOWN_KIND: Final = "UnknownKind"
+"""The rule of warnings about objects whose kind looks like a slip."""
 _DEFAULT_NAMESPACE: Final = "default"
 _LIST: Final = "List"
 _LONGEST_NAME: Final = 253
@@ -60,22 +63,33 @@ class Loaded:
         return "" if origin is None else origin.file
 
 
-def load(sources: Sequence[str], *, stdin: BinaryIO) -> Loaded:
+Progress = Callable[[str, int, int | None], None]
+"""Told what is being done, how many steps are done, and how many there are, if that is known."""
+
+
+def _nobody_watches(_what: str, _done: int, _all: int | None) -> None:
+    pass
+
+
+def load(sources: Sequence[str], *, stdin: BinaryIO, progress: Progress = _nobody_watches) -> Loaded:
     """Read what the arguments of `-f` name; raises InputError for the first thing that cannot be used."""
-    loaded = read(sources, stdin=stdin)
+    loaded = read(sources, stdin=stdin, progress=progress)
     if loaded.problems:
         raise InputError(loaded.problems[0])
     return loaded
 
 
-def read(sources: Sequence[str], *, stdin: BinaryIO) -> Loaded:
+def read(sources: Sequence[str], *, stdin: BinaryIO, progress: Progress = _nobody_watches) -> Loaded:
     """Read what the arguments of `-f` name, and collect everything that cannot be used."""
-    reader = _Reader()
+    reader, files, missing = _Reader(), list[ManifestSource](), list[Problem]()
     try:
-        for source in find_sources(sources):
-            reader.read_source(source, stdin)
+        files.extend(find_sources(sources))
     except InputError as error:
-        reader.problems.append(error.problem)
+        missing.append(error.problem)
+    for number, source in enumerate(files):
+        progress("Reading files", number, len(files) if len(files) > 1 else None)
+        reader.read_source(source, stdin)
+    reader.problems += missing
     return reader.loaded()
 
 
@@ -185,9 +199,19 @@ class _Reader:
         elif name == "Provisioner" and api_version == provisioner.API_VERSION:
             self._keep(read_provisioner(raw), raw, origin, KINDS["NodePool"], name)
         elif (kind := find_kind(name, api_version)) is None or (kind.only and kind.collection_of(_name(raw)) is None):
-            self.skipped[qualified_kind(name, api_version)] += 1
+            self._skip(raw, origin, name, api_version)
         else:
             self._keep(read_object(raw, kind, api_version), raw, origin, kind, name)
+
+    def _skip(self, raw: Raw, origin: Origin, kind: str, api_version: str) -> None:
+        """Count an object that is not needed; one whose kind looks like a slip is a warning, too."""
+        self.skipped[qualified_kind(kind, api_version)] += 1
+        meant = "" if find_kind(kind, api_version) else probably_meant(kind, api_version)
+        if meant:
+            name = _name(raw)
+            about = f"{kind} {name}" if isinstance(name, str) else str(origin)
+            message = f"{kind[:60]!r} of {api_version[:60] or 'no apiVersion'} is not known, and is left out{meant}"
+            self.warnings.append(Problem.of(Flaw("kind", UNKNOWN_KIND, message), file=origin.file, about=about))
 
     def _keep(self, reading: ObjectReading, raw: Raw, origin: Origin, kind: Kind, name: str) -> None:
         """Collect an object under the kind it was written as, and its flaws."""

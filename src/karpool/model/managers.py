@@ -113,6 +113,11 @@ def group_of(node: Node, pool_label: str | None = None) -> Manager | None:
     return None
 
 
+def takes_no_pods(node: Node) -> bool:
+    """Whether no pod can be sent to a node: a Fargate node is made for one pod, behind a virtual one is no machine."""
+    return _without_machine(node) is not None
+
+
 def left_alone(kind: ManagerKind) -> str:
     """Why a node that no NodePool and no group manages stays, in a sentence; empty for others."""
     return _LEFT_ALONE.get(kind, "")
@@ -122,15 +127,20 @@ def _special(node: Node) -> ManagerKind | None:
     labels = node.metadata.labels
     if any(key in labels for key in _CONTROL_PLANE):
         return ManagerKind.CONTROL_PLANE
-    if labels.get(COMPUTE_TYPE) == "fargate":
-        return ManagerKind.FARGATE
-    if labels.get("type") == "virtual-kubelet" or any(taint.key == _VIRTUAL_TAINT for taint in node.spec.taints):
-        return ManagerKind.VIRTUAL
+    if (kind := _without_machine(node)) is not None:
+        return kind
     if labels.get(OS, labels.get("beta.kubernetes.io/os")) == "windows":
         return ManagerKind.WINDOWS
     if labels.get(COMPUTE_TYPE) == "auto":
         return ManagerKind.AUTO_MODE
     return ManagerKind.AUTOPILOT if node.name.startswith(_AUTOPILOT_NAME) else None
+
+
+def _without_machine(node: Node) -> ManagerKind | None:
+    if node.metadata.labels.get(COMPUTE_TYPE) == "fargate":
+        return ManagerKind.FARGATE
+    virtual = any(taint.key == _VIRTUAL_TAINT for taint in node.spec.taints)
+    return ManagerKind.VIRTUAL if virtual or node.metadata.labels.get("type") == "virtual-kubelet" else None
 
 
 def _name(node: Node, source: GroupSource) -> str:

@@ -23,6 +23,11 @@ class NodeGroup(NodePool):
     local_storage_stays: bool = True
 
     @property
+    def subject(self) -> str:
+        """What reasons call it that are about it."""
+        return f"group {self.name}"
+
+    @property
     def least(self) -> int:
         """How many nodes it keeps in any case; an unknown minimum counts as one, as not every group may be empty."""
         return 1 if self.minimum is None else self.minimum

@@ -110,6 +110,11 @@ class NodePool(Object):
         return self.spec.replicas is not None
 
     @property
+    def subject(self) -> str:
+        """What reasons call it that are about it."""
+        return f"NodePool {self.name}"
+
+    @property
     def weight(self) -> int:
         """The pool's preference; a pool without one counts as 0."""
         return self.spec.weight or 0

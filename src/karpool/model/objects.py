@@ -4,6 +4,7 @@ import msgspec
 
 from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from karpool.model.gangs import PodGroup, Workload
 from karpool.model.node import CSINode, Node
 from karpool.model.node_overlay import NodeOverlay
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -56,6 +57,8 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
     resource_slices: tuple[ResourceSlice, ...] = ()
     device_classes: tuple[DeviceClass, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
+    workloads: tuple[Workload, ...] = ()
     pauses: tuple[ConfigMap, ...] = ()
     """ConfigMaps that pause everything."""
     autoscaler_statuses: tuple[ConfigMap, ...] = ()

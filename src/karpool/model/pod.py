@@ -74,6 +74,26 @@ class PodResourceClaimStatus(Wire):
     resource_claim_name: str | None = None
 
 
+class SchedulingGate(Wire):
+    """What has to be lifted before a scheduler looks at the pod."""
+
+    name: str = ""
+
+
+class SchedulingGroup(Wire):
+    """The PodGroup that a pod is scheduled with."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadReference(Wire):
+    """The group of a Workload that a pod is scheduled with, in Kubernetes 1.35."""
+
+    name: str
+    pod_group: str
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(Wire):
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -90,6 +110,9 @@ class PodSpec(Wire):
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduler_name: str = ""
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
 
 class Waiting(Wire):
@@ -170,9 +193,15 @@ class Pod(Object):
     @property
     def waits_for_node(self) -> bool:
         """Whether the pod will get a node as soon as one has room; a gated pod will not."""
-        gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in self.status.conditions)
         known = not self.unreadable
-        return known and self.active and not self.bound and not self.is_daemon and not self.is_mirror and not gated
+        return known and self.active and not self.bound and not self.is_daemon and not self.is_mirror and not self.gated
+
+    @property
+    def gated(self) -> bool:
+        """Whether no scheduler looks at the pod yet."""
+        conditions = self.status.conditions
+        said = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in conditions)
+        return bool(self.spec.scheduling_gates) or said
 
     @property
     def provisionable(self) -> bool:

@@ -114,7 +114,8 @@ class Requirement:
             return self.operator if self.satisfiable else "nothing"
         listed = sorted(self.values)
         more = ", …" if len(listed) > _MOST_SHOWN else ""
-        return f"{self.operator} [{', '.join(listed[:_MOST_SHOWN])}{more}]"
+        shown = (value or '""' for value in listed[:_MOST_SHOWN])
+        return f"{self.operator} [{', '.join(shown)}{more}]"
 
 
 def _tighter(first: int | None, second: int | None, choose: Callable[[int, int], int]) -> int | None:

@@ -34,7 +34,7 @@ class _DecisionGauges(Collector):
 
 class CompactorMetrics(ProcessMetrics):
     def __init__(self) -> None:
-        super().__init__(("api_requests_total", "watch_restarts_total", "events_total"))
+        super().__init__(("api_requests_total", "watch_restarts_total", "events_total", "notifications_total"))
         self._decision = _DecisionGauges()
         self.registry.register(self._decision)
         self._config_valid = self._gauge("config_valid", "1 if the configuration as it is written now is in use.")

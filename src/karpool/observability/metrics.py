@@ -24,6 +24,7 @@ from karpool.observability.gauge_table import GaugeTable
 from karpool.observability.series import COUNTERS, GAUGES, HISTOGRAMS, POOL, PREFIX
 
 EventResult = Literal["sent", "repeated", "dropped", "failed"]
+NoticeResult = Literal["delivered", "dropped", "failed"]
 
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # The labels of Karpenter for each method: the reason, and the consolidation type.
@@ -107,6 +108,9 @@ class ProcessMetrics:
 
     def event(self, result: EventResult) -> None:
         self._count("events_total", result)
+
+    def notice(self, result: NoticeResult) -> None:
+        self._count("notifications_total", result)
 
     def _count(self, name: str, *labels: str) -> None:
         counter = self._counters[name]

@@ -78,6 +78,9 @@ COUNTERS: Final = {
     ),
     "watch_restarts_total": Series("Watches that were cut or refused, and started again.", ("resource",)),
     "events_total": Series("Kubernetes Events: sent, repeated, dropped (too many) or failed.", ("result",)),
+    "notifications_total": Series(
+        "Notices for the webhook: delivered, dropped (too many) or failed (refused, or no answer).", ("result",)
+    ),
     "leader_transitions_total": Series("How often this process started or stopped leading."),
     "unexpected_errors_total": Series(
         "Errors that nobody declared, of a provider or of Karpool, by where.", ("where",)

@@ -7,14 +7,14 @@ kubelet has no token to show. Whatever clients do, they take no more than a boun
 import asyncio
 import ipaddress
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self, cast
 
 from aiohttp import web
 
-from karpool.observability.connections import CappedConnections
+from karpool.observability.connections import MOST_CONNECTIONS, CappedConnections
 from karpool.observability.rendering import RenderedPage
 from karpool.wire.problems import InputError
 
@@ -77,6 +77,8 @@ class Page:
     handler: Handler
     public: bool = False
     """Whether it is for everybody who can connect, also beyond the loopback interface."""
+    connections: int = MOST_CONNECTIONS
+    """How many connections its address takes at least."""
 
 
 def metrics_page(address: Address | None, render: Callable[[], bytes]) -> Page:
@@ -118,7 +120,7 @@ async def serving(pages: Iterable[Page], guard: Guard | None = None) -> AsyncIte
 
 
 @asynccontextmanager
-async def _listening(address: Address, pages: Iterable[Page], guard: Guard) -> AsyncIterator[Address]:
+async def _listening(address: Address, pages: Sequence[Page], guard: Guard) -> AsyncIterator[Address]:
     app = web.Application()
     open_to_all = address.loopback
     app.add_routes(
@@ -133,7 +135,8 @@ async def _listening(address: Address, pages: Iterable[Page], guard: Guard) -> A
         make = cast("Callable[[], asyncio.Protocol]", runner.server)
         try:
             loop = asyncio.get_running_loop()
-            listener = await loop.create_server(CappedConnections(make), address.host or None, address.port)
+            capped = CappedConnections(make, max(page.connections for page in pages))
+            listener = await loop.create_server(capped, address.host or None, address.port)
         except OSError as error:
             raise ListenError(address, error) from error
         yield Address(address.host, listener.sockets[0].getsockname()[1])

@@ -4,9 +4,8 @@ They are few, and change seldom; so they are listed, not watched, and a cluster 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +21,7 @@ from karpool.kube.store import Store
 from karpool.live.buffer_references import read_references
 from karpool.live.resources import CAPACITY_BUFFERS
 from karpool.model.headroom import Headroom
+from karpool.operator.listed_objects import queue_listed
 from karpool.provisioning.provision import ProvisioningResult
 from karpool.wire.objects import Condition, Object, condition
 
@@ -76,19 +76,7 @@ class BufferReader:
             "replica_sets": store.replica_sets,
             "capacity_buffers": store.buffers,
         }
-        for name, kept in stores.items():
-            objects = found.get(name, ())
-            if tuple(kept.listed()) != objects:
-                self._changes.add(partial(_replace, kept, objects))
-
-
-def _replace(kept: Store[Any], objects: Iterable[Object]) -> None:
-    by_key = {obj.key: obj for obj in objects}
-    for key in [obj.key for obj in kept.listed() if obj.key not in by_key]:
-        kept.remove(key)
-    for key, obj in by_key.items():
-        if kept.get(key) != obj:
-            kept.put(obj)
+        queue_listed(self._changes, stores, found)
 
 
 class BufferStatusController(DecisionObserver):

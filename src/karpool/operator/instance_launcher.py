@@ -22,6 +22,7 @@ from karpool.execution.conditions import (
     TERMINATED,
     TERMINATING,
 )
+from karpool.execution.registration import NODE_NOT_FOUND
 from karpool.kube.backoff import Backoff
 from karpool.kube.errors import ApiError
 from karpool.live.writer import Writer
@@ -131,6 +132,8 @@ class InstanceLauncher(InstanceTasks):
         labels = {key: value for key, value in launched.labels.items() if key not in claim.metadata.labels}
         await self._writer.edit([a.SetLabel("NodeClaim", claim.name, key, value) for key, value in labels.items()])
         conditions = [a.SetClaimCondition(claim.name, LAUNCHED, "True", LAUNCHED), *_awaited(claim)]
+        if condition(claim.status.conditions, REGISTERED) is None:  # or registration would have to write it
+            conditions.append(a.SetClaimCondition(claim.name, REGISTERED, "Unknown", *NODE_NOT_FOUND))
         status = {
             "providerID": launched.provider_id,
             "capacity": {name: str(amount) for name, amount in launched.capacity.items()},

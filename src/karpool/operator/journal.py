@@ -4,7 +4,7 @@ A failing disk stops nothing: a line that cannot be written is lost, and the log
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,35 +13,10 @@ from typing import Final
 import msgspec
 import structlog
 
-from karpool.disruption.brakes.failures import FailedCommand
-from karpool.disruption.brakes.stop import Stop
-from karpool.disruption.command import Command
-from karpool.execution.state import WaitOver
-from karpool.execution.tickets import Ticket
-from karpool.model.nodepool import NodeClaim
-from karpool.model.reasons import Reason
-from karpool.operator.journal_records import (
-    BrakeRecord,
-    CompletedRecord,
-    DroppedRecord,
-    JournalRecord,
-    NoDecisionRecord,
-    ProvisionedRecord,
-    Rejected,
-    RolledBackRecord,
-    StartedRecord,
-    WaitOverRecord,
-    decision_record,
-    kept_nodes,
-    known_savings,
-    requested_node,
-)
-from karpool.report.document import Unschedulable
+from karpool.report.journal_lines import JournalLines
+from karpool.report.journal_records import JournalRecord
 
 _LOG_INTERVAL: Final = timedelta(minutes=1)
-
-ReasonKeys = tuple[tuple[str, str, str], ...]
-"""Names with reason codes and objects, without the sentences."""
 
 log = structlog.get_logger(__name__)
 
@@ -56,113 +31,16 @@ class JournalSettings:
     old_files: int = 5
 
 
-class Journal:
+class Journal(JournalLines):
     """The current file and the older ones beside it: `journal.jsonl`, `journal.jsonl.1`, and so on."""
 
     def __init__(self, settings: JournalSettings, *, on_failure: Callable[[], None] = lambda: None) -> None:
         """`on_failure` is called for every line that is lost."""
+        super().__init__()
         self._settings = settings
         self._on_failure = on_failure
         self._file: int | None = None
         self._failure_logged: datetime | None = None
-        self._last_rejected: ReasonKeys | None = None
-        self._last_unschedulable: ReasonKeys = ()
-
-    def decided(
-        self, time: datetime, commands: Sequence[Command], rejected: Rejected, *, dry_run: bool = False
-    ) -> None:
-        """Write a line for each command; the first says why the other nodes stay.
-
-        A pass without a command gets a line only if the nodes stay for other reasons than the last time.
-        """
-        if commands:
-            self._last_rejected = None
-            for number, command in enumerate(commands):
-                self.write(decision_record(time, command, () if number else rejected, dry_run=dry_run))
-            return
-        # Messages hold times and prices that change from pass to pass without meaning anything new.
-        keys = tuple((name, reason.code, reason.object) for name, reasons in rejected for reason in reasons)
-        if keys != self._last_rejected:
-            self._last_rejected = keys
-            self.write(NoDecisionRecord(time=time, rejected=kept_nodes(rejected)))
-
-    def started(self, time: datetime, command: Command, identity: str) -> None:
-        self.write(
-            StartedRecord(
-                time=time,
-                id=identity,
-                method=command.method.value,
-                reason=command.cause.value,
-                nodes=command.nodes,
-                savings_per_hour=known_savings(command),
-            )
-        )
-
-    def dropped(self, time: datetime, command: Command, reason: Reason, in_a_row: int) -> None:
-        self.write(
-            DroppedRecord(
-                time=time,
-                method=command.method.value,
-                reason=command.cause.value,
-                nodes=command.nodes,
-                reasons=(reason,),
-                in_a_row=in_a_row,
-            )
-        )
-
-    def braked(self, time: datetime, stop: Stop, *, holds: bool) -> None:
-        """A brake took hold, or let go."""
-        self.write(
-            BrakeRecord(
-                time=time, brake=stop.code, node_pool=stop.pool, object=stop.object, message=stop.message, holds=holds
-            )
-        )
-
-    def waited(self, time: datetime, wait: WaitOver) -> None:
-        """A drain goes on though pods that left before are not ready elsewhere."""
-        self.write(WaitOverRecord(time=time, id=wait.command, node=wait.node, object=wait.object, message=wait.message))
-
-    def completed(self, time: datetime, ticket: Ticket) -> None:
-        """The nodes of a command are gone, and it saves what it promised."""
-        self.write(
-            CompletedRecord(
-                time=time,
-                id=ticket.id,
-                method=ticket.method,
-                reason=ticket.cause,
-                nodes=ticket.nodes,
-                savings_per_hour=ticket.savings,
-            )
-        )
-
-    def rolled_back(self, time: datetime, ticket: Ticket, failure: FailedCommand) -> None:
-        self.write(
-            RolledBackRecord(
-                time=time,
-                id=ticket.id,
-                method=ticket.method,
-                reason=ticket.cause,
-                nodes=ticket.nodes,
-                cause=failure.cause,
-                message=failure.message,
-                in_a_row=failure.tries,
-            )
-        )
-
-    def provisioned(
-        self, time: datetime, claims: Sequence[NodeClaim], unschedulable: Sequence[tuple[str, Reason]]
-    ) -> None:
-        """NodeClaims are created for pending pods; pods without a place are written once, until that changes."""
-        keys = tuple((pod, reason.code, reason.object) for pod, reason in unschedulable)
-        if claims or keys != self._last_unschedulable:
-            self._last_unschedulable = keys
-            self.write(
-                ProvisionedRecord(
-                    time=time,
-                    new_nodes=tuple(map(requested_node, claims)),
-                    unschedulable=tuple(Unschedulable(pod=pod, reasons=(reason,)) for pod, reason in unschedulable),
-                )
-            )
 
     def write(self, record: JournalRecord) -> None:
         """Append a record; never raises because of the disk."""

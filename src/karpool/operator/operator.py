@@ -15,6 +15,7 @@ from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.observer import DecisionObserver
 from karpool.disruption.repair.policies import RepairAction, RepairPolicies
+from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import RecordEvent
 from karpool.kube.backoff import Backoff
 from karpool.kube.client import Client
@@ -37,6 +38,7 @@ from karpool.observability.events import EventRecorder
 from karpool.observability.metrics import Metrics
 from karpool.observability.reviews import TokenReviews
 from karpool.observability.serving import Page, metrics_page, probe_page, serving
+from karpool.observability.webhook import Webhook
 from karpool.operator.actuator import ApiActuator
 from karpool.operator.caches import OperatorCaches
 from karpool.operator.capacity_buffers import BufferReader, BufferStatusController
@@ -44,12 +46,14 @@ from karpool.operator.decision_reporter import DecisionReporter
 from karpool.operator.deletion_cost_writer import DeletionCostWriter
 from karpool.operator.disruption_meter import measure_disruptions
 from karpool.operator.fact_source import ApiFactSource
+from karpool.operator.gang_reader import GangReader
 from karpool.operator.instance_launcher import GC_INTERVAL, InstanceLauncher
 from karpool.operator.journal import Journal
 from karpool.operator.lifecycle_reporter import LifecycleReporter
 from karpool.operator.loop import Loop
 from karpool.operator.loop_meter import LoopMeter
 from karpool.operator.measured_instances import measured
+from karpool.operator.notifier import Notifier
 from karpool.operator.observed_catalog import CatalogFor
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.pool_nodes import PoolNodes
@@ -63,6 +67,7 @@ from karpool.operator.task_queue import TaskQueue
 from karpool.operator.unreadable_meter import UnreadableMeter
 from karpool.operator.upkeep import Upkeep
 from karpool.optimization.warmup import warm_up
+from karpool.packing.options import Options
 from karpool.provisioning.inflight import as_launched
 from karpool.wire.problems import InputError
 
@@ -89,6 +94,7 @@ class Operator:
         self.metrics = Metrics()
         self.journal = Journal(settings.journal, on_failure=self.metrics.journal_failed)
         self.identity = new_identity()
+        self._webhook = self._make_webhook()
         self._now = ServerTime(wall)
         self._target, self._make_client = target, make_client
         self.client = make_client(
@@ -129,14 +135,40 @@ class Operator:
             self.client, store, nodes, node_classes=self.provider.node_class_ready, clock=self._now
         )
         self._buffers = BufferReader(self.client, store, self.caches.changes)
+        self._gangs = GangReader(self.client, store, self.caches.changes)
         self._buffer_status: BufferStatusController | None = None
         self._pool_statistics = PoolStatistics(store, nodes, self.provider.execution.taint_key)
         self._engine_loaded = False
         self._always_leads = settings.lease.name is None or settings.dry_run
 
+    def _make_webhook(self) -> Webhook | None:
+        address = self.settings.webhook
+        if address is None:
+            return None
+        return Webhook(address, program="karpool run", instance=self.identity, on_result=self.metrics.notice)
+
     @property
     def leading(self) -> bool:
         return self._always_leads or (self._elector is not None and self._elector.leading)
+
+    @property
+    def decisions(self) -> DisruptionSettings:
+        """What this controller decides by: the user's settings, and what follows from the provider."""
+        settings, provider = self.settings, self.provider
+        brakes = replace(
+            settings.decisions.brakes,
+            opt_in=provider.annotated_budgets,
+            launched_by_others=provider.instances is None,
+            pause_namespace=settings.lease.namespace,
+        )
+        annotated = provider.annotated_budgets
+        return replace(settings.decisions, annotated_budgets=annotated, repair=self._repair, brakes=brakes)
+
+    @property
+    def placing(self) -> Options:
+        """What this controller places pods by."""
+        supply = BUDGETS if self.decisions.brakes.opted_in_only else None
+        return replace(self.settings.options, supply_annotation=supply)
 
     def _may_write(self) -> bool:
         return self.leading and not self.settings.dry_run
@@ -165,13 +197,16 @@ class Operator:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.client)
             bound = await stack.enter_async_context(serving(pages, TokenReviews(self.client)))
-            where = {path.strip("/"): str(address) for path, address in bound.items()}
+            # Of pages with many paths, their root.
+            where = {path[1:] or "ui": str(address) for path, address in bound.items() if "/" not in path[1:]}
             pause = f"{settings.lease.namespace}/{PAUSE_MAP}"
             about = {"provider": settings.provider, "dry_run": settings.dry_run, "paused_by": f"ConfigMap {pause}"}
             _log.info("controller starting", **about, **where)
             if settings.dry_run:
                 _log.warning("dry run: nothing is written to the cluster", so="add --act to carry decisions out")
             stack.callback(self.journal.close)
+            if self._webhook is not None:
+                await stack.enter_async_context(background(self._webhook.run()))
             await stack.enter_async_context(background(self.caches.run()))
             await stack.enter_async_context(background(keep_time(self.client, self._now)))
             await stack.enter_async_context(background(LoopMeter(self.metrics.loop_held_up).run()))
@@ -182,14 +217,14 @@ class Operator:
     async def _read_all(self) -> None:
         """Wait for all that decisions depend on."""
         await self.caches.wait_for_sync()
-        if not self.settings.decisions.capacity_buffers:
-            return
         backoff = Backoff(first=1.0, most=30.0)
         while True:
             try:
-                await self._buffers.read()
+                await self._gangs.read()
+                if self.settings.decisions.capacity_buffers:
+                    await self._buffers.read()
             except ApiError as error:
-                _log.warning("capacity buffers cannot be read; retrying", error=str(error))
+                _log.warning("capacity buffers or gangs cannot be read; retrying", error=str(error))
                 await asyncio.sleep(backoff.next())
             else:
                 self.caches.changes.apply()
@@ -313,12 +348,6 @@ class Operator:
 
     def _controller(self, actuator: ApiActuator, record: Record, beside: SideWork, facts: ApiFactSource) -> Controller:
         store, settings, provider = self.caches.store, self.settings, self.provider
-        brakes = replace(
-            settings.decisions.brakes,
-            opt_in=provider.annotated_budgets,
-            launched_by_others=provider.instances is None,
-            pause_namespace=settings.lease.namespace,
-        )
 
         def expected_launch(claim: NodeClaim) -> NodeClaim:
             return as_launched(claim, provider.catalog_source.catalog)
@@ -338,10 +367,8 @@ class Operator:
             catalog_source=provider.catalog_source,
             pdb_source=StorePdbSource(store),
             facts=facts,
-            settings=replace(
-                settings.decisions, annotated_budgets=provider.annotated_budgets, repair=self._repair, brakes=brakes
-            ),
-            options=replace(settings.options, supply_annotation=BUDGETS if brakes.opted_in_only else None),
+            settings=self.decisions,
+            options=self.placing,
             execution=provider.execution,
             intervals=settings.intervals,
             duties=provider.duties,
@@ -358,6 +385,8 @@ class Operator:
             explain_every=settings.explain_every,
         )
         controller.observers += [reporter, *self._observers]
+        if self._webhook is not None:
+            controller.observers.append(Notifier(self._webhook.post, self._now, dry_run=settings.dry_run))
         if cluster_state.headroom is not None and provider.duties.provisions:
             self._buffer_status = BufferStatusController(self.client, cluster_state.headroom, self._now)
             controller.observers.append(self._buffer_status)
@@ -389,6 +418,7 @@ class Operator:
             "gauges": self._update_gauges,
             "pool-status": pool_status,
             "capacity-buffers": capacity_buffers,
+            "gangs": self._gangs.read,
             "garbage-collection": garbage_collection,
         }
         return Upkeep(parts, on_unexpected=self.metrics.unexpected_error)

@@ -10,6 +10,7 @@ from karpool.execution.settings import ExecutionSettings
 from karpool.kube.election import LeaseTimes
 from karpool.observability.logs import LogFormat, LogLevel
 from karpool.observability.serving import Address
+from karpool.observability.webhook_address import WebhookAddress
 from karpool.operator.journal import JournalSettings
 from karpool.packing.options import Options
 
@@ -50,5 +51,7 @@ class RunSettings:
     """A loop without an iteration, or one that restarts without a decision, for this long is not healthy."""
     explain_every: timedelta = timedelta(minutes=1)
     """How often the reasons of nodes are reported while nothing is decided."""
+    webhook: WebhookAddress | None = None
+    """Who is told of commands, failures and pauses."""
     shutdown_timeout: timedelta = timedelta(seconds=5)
     """How long a shutdown may take."""

@@ -29,8 +29,8 @@ def side_by_side(work: Callable[[int, Wanted], Result], count: int) -> list[Resu
         return not given_up.is_set()
 
     with ThreadPoolExecutor(cores()) as pool:
-        begun = [pool.submit(work, number, wanted) for number in range(count)]
         try:
+            begun = [pool.submit(work, number, wanted) for number in range(count)]
             # A signal that comes right before a wait without end is seen after it only.
             while (now := wait(begun, _GLANCE, FIRST_EXCEPTION)).not_done:
                 for one in now.done:

@@ -20,8 +20,9 @@ def warm_up() -> None:
     """Run every kernel once; the compiled code stays on disk."""
     warmup.warm_up()
     search(_fleet(), eviction_price=0.0, seed=0, moves=10, anew=True)
-    nothing = np.zeros(0, dtype=np.int64)
-    wish = Wish(going=nothing, kinds=nothing, guests=np.zeros((0, 3), dtype=np.int64))
+    one, none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    # A wish by which nothing goes is answered without the kernel.
+    wish = Wish(going=one, kinds=none, guests=np.zeros((0, 3), dtype=np.int64))
     resumed(_fleet(), wish, eviction_price=0.0, seed=0, moves=0)
 
 

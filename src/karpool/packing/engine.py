@@ -91,7 +91,9 @@ class Engine:
         self._fitted = extents(self.snapshot, self.tables)
         rules = int(memory["owned_length"].max() + memory["kept_off_by_length"].max()) + 1
         room = {"nodes": len(memory["live"]), "host_rows": len(memory["by_host"])}
-        self.space.fit({**self._fitted, **room, "rules": rules, "values": pools.value_count}, pools.reservations)
+        self.space.fit(
+            {**self._fitted, **room, "rules": rules, "values": len(pools.counted_values)}, pools.reservations
+        )
         memory.check(self._fitted)
 
     @cached_property

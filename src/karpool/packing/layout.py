@@ -97,6 +97,7 @@ def extents(snapshot: Snapshot, tables: TableCache) -> dict[str, int]:
         "reserved": len(pools.types.reserved),
         "reservations": len(pools.reservation_ids),
         "minimums": int(pools.min_length.max()),
+        "values": len(pools.counted_values),
         "requirements": len(tables.requirements.requirements),
         "incoming": len(tables.requirements.incoming),
     }

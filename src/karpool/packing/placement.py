@@ -100,8 +100,11 @@ class Placement:
         memory, pools = self.engine.memory, self.engine.tables.pools
         rows = [row for row, _ in pools.minimums_of(self._template(claim))]
         minimums = memory["claim_minimum"][claim, : len(rows)].tolist()
+        number = int(memory["claim_requirement"][claim])
+        requirements = self.engine.tables.requirements.requirements[number]
         return all(
-            pools.distinct_values(row, types.tolist()) >= minimum for row, minimum in zip(rows, minimums, strict=True)
+            pools.distinct_values(row, types.tolist(), requirements.get(pools.minimums[row][0])) >= minimum
+            for row, minimum in zip(rows, minimums, strict=True)
         )
 
     def result(self) -> PlacementResult:

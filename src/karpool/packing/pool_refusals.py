@@ -319,8 +319,8 @@ class _Check:
         rule = of_group(groups[self.views[0].group])
         return self._allowed, rule, f"{listing(names)} together leave no place"
 
-    def _choices(self, views: tuple[RuleView, ...]) -> Iterator[Mask]:
-        """The types that remain for each choice of domains that the rules allow."""
+    def _choices(self, views: tuple[RuleView, ...]) -> Iterator[tuple[Requirements, Mask]]:
+        """Each choice of domains that the rules allow, with the types that remain for it."""
         if not all(view.empty_host for view in views):
             return
         zoned = [view for view in views if view.key != HOSTNAME]
@@ -331,14 +331,14 @@ class _Check:
             if restricted.satisfiable and all(key in base or key in self.free_keys for key in keys):
                 left = self._allowed & self.types.suitable(restricted)
                 if left.any():
-                    yield left
+                    yield restricted, left
 
     def _min_values(self) -> tuple[Mask, Rule, str] | None:
         if self.engine.options.min_values is not MinValues.STRICT:
             return None
         lacking = None
-        for left in self._choices(self.views):
-            lacking = self.pools.lacking(self.pool, np.flatnonzero(left).tolist())
+        for requirements, left in self._choices(self.views):
+            lacking = self.pools.lacking(self.pool, np.flatnonzero(left).tolist(), requirements)
             if lacking is None:
                 return None
         if lacking is None:

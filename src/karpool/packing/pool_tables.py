@@ -9,6 +9,7 @@ from karpool.cluster.arrays import Array, Ragged
 from karpool.cluster.resources import UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.nodepool import NodePool
+from karpool.model.requirements import Requirement, Requirements
 from karpool.model.unreadable import UNKNOWN
 from karpool.packing.limit_usage import LimitUsage
 from karpool.packing.options import MinValues, Options
@@ -103,22 +104,22 @@ class PoolTables:
             self.min_start[number], self.min_length[number] = len(self.minimums), len(minimums)
             self.minimums += minimums
         self.values = Ragged()
-        numbers: dict[str, int] = {}
+        self.counted_values: dict[tuple[str, str], int] = {}
+        numbers = self.counted_values
         for key, _ in self.minimums:
             for values in self.types.requirements.values(key):
-                self.values.append([numbers.setdefault(value, len(numbers)) for value in sorted(values)])
-        self.value_count = len(numbers)
+                self.values.append([numbers.setdefault((key, value), len(numbers)) for value in sorted(values)])
 
     def _usable(self, number: int) -> list[int]:
         """The types that a pool can use at all, if it reaches its minimums with them."""
         types: list[int] = np.flatnonzero(self.suitable[number] & (self.room[number] >= 0).all(axis=1)).tolist()
         strict = self.options.min_values is MinValues.STRICT
-        return [] if strict and self.lacking(number, types) else types
+        return [] if strict and self.lacking(number, types, self.templates[number].requirements) else types
 
-    def lacking(self, number: int, types: Sequence[int]) -> tuple[str, int, int] | None:
-        """The first key of which types have too few values for a pool: how many they have, and its minValues."""
+    def lacking(self, number: int, types: Sequence[int], requirements: Requirements) -> tuple[str, int, int] | None:
+        """The first key of which too few values are left for a pool: how many there are, and its minValues."""
         for row, (key, minimum) in self.minimums_of(number):
-            reached = self.distinct_values(row, types)
+            reached = self.distinct_values(row, types, requirements.get(key))
             if reached < minimum:
                 return key, reached, minimum
         return None
@@ -133,10 +134,17 @@ class PoolTables:
         first = int(self.min_start[number])
         return list(enumerate(self.minimums))[first : first + int(self.min_length[number])]
 
-    def distinct_values(self, row: int, types: Iterable[int]) -> int:
-        """How many distinct values types have of the key of a row of minimums."""
-        first = row * len(self.types.types)
-        return len({value for number in types for value in self.values.row(first + number)})
+    def distinct_values(self, row: int, types: Iterable[int], allowed: Requirement | None) -> int:
+        """How many distinct values types have of the key of a row of minimums, of those that are allowed."""
+        first, key = row * len(self.types.types), self.minimums[row][0]
+        values = {value for number in types for value in self.values.row(first + number)}
+        if allowed is None:
+            return len(values)
+        return sum(
+            number in values and allowed.has(value)
+            for (about, value), number in self.counted_values.items()
+            if about == key
+        )
 
 
 def _supplying(snapshot: Snapshot) -> list[NodePool]:

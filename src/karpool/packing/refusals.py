@@ -19,6 +19,7 @@ from karpool.cluster.groups import labels_satisfy
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import NO_CLASS, Signature
 from karpool.model.labels import HOSTNAME
+from karpool.model.managers import takes_no_pods
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing import refusal_messages as messages
@@ -116,12 +117,19 @@ class _Nodes:
             return self._topology(*divmod(detail, 2))
         if check == k.CLOSED:
             return Rule.CLOSED, "would accept it, but is closed to pods now"
+        if check == k.UNREADABLE and self._without_machines(code):
+            return Rule.CLOSED, "takes no other pods, as it is a Fargate or a virtual node"
         if check == k.UNREADABLE and not self.snapshot.seals:
             return Rule.CLOSED, "would accept it, but is about to go"
         if check == k.UNREADABLE:
             return Rule.UNREADABLE, "would accept it, but something that bears on it cannot be read"
         # Only a pod that waits for reserved capacity keeps its preferences, and so refuses this node.
         return Rule.RESERVED, "would accept it without its preferences, but the pod waits for reserved capacity"
+
+    def _without_machines(self, code: int) -> bool:
+        """Whether all nodes of a code are sealed for what they are."""
+        nodes = [self.snapshot.nodes.get(int(row)).node for row in np.flatnonzero(self.codes == code)]
+        return all(node is not None and takes_no_pods(node) for node in nodes)
 
     def _of_shape(self, shape: int, code: int) -> Reason:
         numbers = tuple(int(self.snapshot.classes.signature[level]) for level in self.levels)

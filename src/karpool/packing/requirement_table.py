@@ -3,6 +3,7 @@
 Kernels look up intersections and restrictions to domains. What is not computed yet they ask for, and it is added here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +22,8 @@ class RequirementTable:
     types: TypeTable
     domains: Domains
     free_keys: frozenset[str]
+    counted_values: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Values of keys that minValues count, with their numbers."""
     requirements: list[Requirements] = field(default_factory=list)
     incoming: list[Requirements] = field(default_factory=list)
     columns: dict[str, Array] = field(default_factory=dict)
@@ -43,6 +46,7 @@ class RequirementTable:
             "domains": domains,
             "types": len(self.types.types),
             "reserved": len(self.types.reserved),
+            "values": len(self.counted_values),
         }
         for name, column in GROWING.items():
             self.columns[name] = column.fitted(sizes, self.columns.get(name))
@@ -57,6 +61,9 @@ class RequirementTable:
             self.columns["types_of"][number, : len(self.types.types)] = self.types.suitable(requirements)
             if self.types.reserved:
                 self.columns["reserved_ok"][number] = self.types.launchable(requirements)[self.types.reserved]
+            for (key, value), counted in self.counted_values.items():
+                allowed = requirements.get(key)
+                self.columns["value_allowed"][number, counted] = allowed is None or allowed.has(value)
             self._locate(number)
         return number
 

@@ -29,7 +29,9 @@ class TableCache:
         self.pools = PoolTables(snapshot, catalog, options)
         self.free_keys = catalog.well_known
         self._learn_domains()
-        self.requirements = RequirementTable(self.pools.types, snapshot.topology.domains, self.free_keys)
+        self.requirements = RequirementTable(
+            self.pools.types, snapshot.topology.domains, self.free_keys, self.pools.counted_values
+        )
         self.template_requirements = np.array(
             [self.requirements.number(t.requirements) for t in self.pools.templates] or [0], dtype=np.int32
         )

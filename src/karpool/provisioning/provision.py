@@ -11,6 +11,7 @@ from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.reasons import Reason
 from karpool.packing.engine import Engine
+from karpool.packing.gangs import held_back
 from karpool.packing.refusals import why_unplaced
 from karpool.packing.result import PlacementResult
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim, with_offered_kinds
@@ -36,17 +37,20 @@ class ProvisioningResult:
 def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: datetime) -> ProvisioningResult:
     """The nodes to create for pods that the scheduler has no node for, and for bound pods that have to move.
 
-    Existing and in-flight nodes are filled first. No claim is created without pods.
+    Existing and in-flight nodes are filled first. No claim is created without pods, and none for a part of a gang.
     """
     snapshot = engine.snapshot
-    rows = sorted(snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows)
+    every = sorted(snapshot.pods.rows[key] for key in wanted if key in snapshot.pods.rows)
+    held = _held_back(engine, every)
+    rows = [row for row in every if row not in held]
     with engine.what_if() as trial:
         trial.uncount([row for row in rows if int(snapshot.pods.node_of[row]) >= 0])
         placed = trial.place(rows, exempt=[True] * len(rows), strict_reserved=True).result()
         unplaced = sorted(placed.unplaced)
         reasons = {key: why_unplaced(engine, snapshot.pods.rows[key], exempt=True) for key in unplaced}
+    reasons.update((snapshot.pods.get(row).key, why) for row, why in sorted(held.items()))
     waiting = _waiting_for_reservations(engine, unplaced)
-    headroom = {pod.key for row in rows if (pod := snapshot.pods.get(row)).is_headroom}
+    headroom = {pod.key for row in every if (pod := snapshot.pods.get(row)).is_headroom}
     claims = _claims(objects, snapshot, engine.catalog, placed, now)
     there = {key for key, target in placed.placed.items() if isinstance(target, str)}
     return ProvisioningResult(
@@ -54,12 +58,28 @@ def provision(engine: Engine, objects: Objects, wanted: Collection[str], now: da
         nominations=_nominations(claims, placed, headroom),
         unschedulable=tuple(
             (key, Reason("PodsWouldNotFit", f"no node can take it: {why}", f"Pod {key}"))
-            for key, why in reasons.items()
+            for key, why in sorted(reasons.items())
             if key not in headroom and key not in waiting
         ),
         deferred=tuple(key for key in unplaced if key in waiting and key not in headroom),
         headroom={key: key in there for key in sorted(headroom)},
     )
+
+
+def _held_back(engine: Engine, wanted: Sequence[int]) -> Mapping[int, str]:
+    """Pods, by row, of gangs for which there is no room as a whole, be it on new nodes."""
+    pods = engine.snapshot.pods
+    waiting = [row for row in wanted if int(pods.node_of[row]) < 0]
+    moving = [row for row in wanted if int(pods.node_of[row]) >= 0]
+
+    def homeless(rows: Sequence[int]) -> list[int]:
+        placed = [*rows, *moving]
+        with engine.what_if() as trial:
+            trial.uncount(moving)
+            found = trial.place(placed, exempt=[True] * len(placed), strict_reserved=True).result()
+        return [pods.rows[key] for key in found.unplaced]
+
+    return held_back(engine.snapshot, waiting, homeless)
 
 
 def _nominations(

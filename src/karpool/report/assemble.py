@@ -1,6 +1,7 @@
 """From decisions to documents: a plan, or the explanation of a node."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from msgspec import convert
@@ -17,13 +18,14 @@ from karpool.disruption.explain import NodeExplanation
 from karpool.disruption.fleet_search.plan_summary import LowerBound
 from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from karpool.model.owners import workload_of
 from karpool.model.pod import Pod
 from karpool.report import document
 from karpool.report.group_parts import group_parts, managed_by
 from karpool.report.price_words import prices_parts
 from karpool.wire.quantity import Quantity
 
-_DAYS_AHEAD: Final = 7
+_AHEAD: Final = timedelta(days=7)
 
 
 def plan_document(
@@ -32,7 +34,8 @@ def plan_document(
     before, after = _totals(plan.before), _totals(plan.after)
     known = not any(step.command.unpriced for step in plan.steps)
     saved = plan.before.price - plan.after.price if known else None
-    percent = None if saved is None else 100 * saved / plan.before.price if plan.before.price else 0.0
+    percent = None if saved is None or before.price_per_hour is None else _percent(saved, plan.before.price)
+    priced = after.price_per_hour is not None
     return document.PlanDocument(
         time=plan.time,
         before=before,
@@ -41,7 +44,7 @@ def plan_document(
         commands=tuple(_command(step) for step in plan.steps),
         nodes=tuple(_verdict(outcome) for outcome in plan.fates),
         unschedulable=tuple(document.Unschedulable(pod=pod, reasons=(why,)) for pod, why in plan.unschedulable),
-        lower_bound=None if plan.lower_bound is None else _lower_bound(plan.lower_bound, plan.after.price),
+        lower_bound=_known_bound(plan),
         curve=tuple(
             document.CurvePart(step=step, evictions=point.evictions, price_per_hour=point.price)
             for step, point in enumerate(plan.curve)
@@ -66,8 +69,20 @@ def plan_document(
         ),
         groups=group_parts(plan),
         warnings=warnings,
-        prices=prices_parts(origins),
+        prices=prices_parts(origin for origin in origins if priced or before.price_per_hour or not origin.known),
     )
+
+
+def _known_bound(plan: Plan) -> document.LowerBoundPart | None:
+    """The least possible; where nothing is above zero because prices are unknown, it is unknown, too."""
+    bound, before = plan.lower_bound, plan.before
+    if bound is None or (before.unpriced and (before.unpriced == before.nodes or bound.price <= 0)):
+        return None
+    return _lower_bound(bound, plan.after.price)
+
+
+def _percent(saved: float, whole: float) -> float:
+    return 100 * saved / whole if whole else 0.0
 
 
 def _lower_bound(bound: LowerBound, price: float) -> document.LowerBoundPart:
@@ -240,7 +255,7 @@ def _calendar(context: DecisionContext, candidate: Candidate) -> tuple[document.
         cause,
         context.pool_size(candidate.pool.name),
         context.now,
-        _DAYS_AHEAD,
+        _AHEAD,
         annotated=context.settings.annotated_budgets,
     )
     if len(intervals) == 1:
@@ -321,10 +336,8 @@ def _drawn(context: DecisionContext, candidate: Candidate) -> document.DrawnNode
 
 
 def _workload(pod: Pod) -> str:
-    """The workload of a pod; a ReplicaSet stands for its Deployment."""
-    owner = next(iter(pod.metadata.owner_references), None)
-    if owner is None:
+    """The workload of a pod as a page names it; empty for a pod that nobody made."""
+    if not pod.metadata.owner_references:
         return ""
-    if owner.kind == "ReplicaSet":
-        return f"Deployment {owner.name.rpartition('-')[0] or owner.name}"
-    return f"{owner.kind} {owner.name}"
+    workload = workload_of(pod)
+    return f"{workload.kind} {workload.name}"

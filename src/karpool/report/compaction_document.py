@@ -7,11 +7,14 @@ from typing import Literal
 import msgspec
 from msgspec import field
 
+from karpool.catalog.instance_types import PriceOrigin
 from karpool.compaction.decide import CompactionDecision, CompactionVerdict
 from karpool.compaction.end_state import EndState
 from karpool.model.group_sizes import UNKNOWN_SIZES, Sizes
 from karpool.model.reasons import Reason
-from karpool.report.document import API_VERSION, DocumentPart
+from karpool.report.document import PricesPart
+from karpool.report.document_part import API_VERSION, DocumentPart
+from karpool.report.price_words import prices_parts
 
 Change = Literal["mark", "unmark", "drain"]
 
@@ -47,12 +50,16 @@ class EndPoolPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class EndPart(DocumentPart, frozen=True, kw_only=True):
-    """Where the compactor ends if it is left alone and nothing else changes: drains in order, and pools by name."""
+    """Where the compactor ends if it is left alone and nothing else changes: drains in order, and pools by name.
+
+    `prices` says where prices come from.
+    """
 
     drains: tuple[DrainPart, ...]
     pools: dict[str, EndPoolPart]
     price_before: float | None
     price_after: float | None
+    prices: tuple[PricesPart, ...] = ()
 
 
 class DrainPlacementPart(DocumentPart, frozen=True, kw_only=True):
@@ -112,9 +119,13 @@ def compaction_document(
 
 
 def end_part(
-    decision: CompactionDecision, end: EndState, prices: Mapping[str, float | None], sizes: Mapping[str, Sizes]
+    decision: CompactionDecision,
+    end: EndState,
+    prices: Mapping[str, float | None],
+    sizes: Mapping[str, Sizes],
+    origins: Iterable[PriceOrigin] = (),
 ) -> EndPart:
-    """Where the compactor ends; `prices`: of nodes, by name."""
+    """Where the compactor ends; `prices`: of nodes, by name; `origins`: where these come from."""
     members: dict[str, list[str]] = {}
     for verdict in decision.nodes:
         members.setdefault(verdict.view.pool, []).append(verdict.view.name)
@@ -130,6 +141,7 @@ def end_part(
         },
         price_before=_sum(every, prices),
         price_after=_sum([name for name in every if name not in end.gone], prices),
+        prices=prices_parts(origins),
     )
 
 

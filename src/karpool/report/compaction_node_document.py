@@ -9,7 +9,7 @@ from karpool.compaction.decide import CompactionVerdict
 from karpool.compaction.explain import CompactionExplanation, PodOutcome
 from karpool.model.reasons import Reason
 from karpool.report.compaction_document import NodePart, node_part
-from karpool.report.document import API_VERSION, DocumentPart
+from karpool.report.document_part import API_VERSION, DocumentPart
 from karpool.wire.quantity import Quantity
 
 

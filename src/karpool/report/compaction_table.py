@@ -3,7 +3,8 @@
 from typing import Final
 
 from karpool.report.compaction_document import ChosenPart, Compaction, EndPart, NodePart
-from karpool.report.formatting import UNKNOWN, amount, count, per_hour, ratio, sentence
+from karpool.report.formatting import UNKNOWN, amounts, count, per_hour, ratio, sentence
+from karpool.report.price_words import prices_words
 from karpool.report.reason_table import print_reasons, reason_lines
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Screen, right, wrapped
@@ -58,15 +59,16 @@ def _end(end: EndPart, screen: Screen) -> None:
     """Where it ends if it is left alone."""
     if not end.drains:
         return
-    arrow, saved = screen.arrow, None
-    if end.price_before is not None and end.price_after is not None:
-        saved = end.price_before - end.price_after
+    arrow, gone = screen.arrow, [drain.price_per_hour for drain in end.drains]
+    known = [price for price in gone if price is not None]
+    saved = sum(known) if len(known) == len(gone) else None
     screen.heading(f"Left alone, it would drain {count(len(end.drains), 'node')}, which saves {per_hour(saved)}")
+    prices = iter(amounts(price for pool in end.pools.values() for price in (pool.price_before, pool.price_after)))
     rows = (
         (
             name or "no pool",
             f"{pool.before:,} {arrow} {pool.after:,}",
-            f"{amount(pool.price_before)} {arrow} {amount(pool.price_after)}",
+            f"{next(prices)} {arrow} {next(prices)}",
             f"{_size(pool.minimum)}-{_size(pool.maximum)}",
         )
         for name, pool in end.pools.items()
@@ -74,6 +76,8 @@ def _end(end: EndPart, screen: Screen) -> None:
     screen.table(("pool", right("nodes"), right("$/h"), right("min-max")), rows)
     names = [drain.node for drain in end.drains]
     screen.line("In this order: " + ", ".join(names[:_DRAINS_SHOWN]) + _more(len(names) - _DRAINS_SHOWN))
+    if words := prices_words(end.prices):
+        screen.line(words)
 
 
 def _size(size: int | None) -> str:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from karpool.report.document import CurvePart, LowerBoundPart
 from karpool.report.formatting import amount, count, per_hour
+from karpool.report.plot_labels import anchor
 
 WIDTH: Final = 460
 HEIGHT: Final = 200
@@ -62,7 +63,8 @@ def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
         yield f'<line class="grid" x1="{_LEFT}" x2="{_RIGHT}" y1="{y}" y2="{y}"/>'
         yield f'<text class="tick" x="{_LEFT - 8}" y="{y + 4}" text-anchor="end">{amount(value)}</text>'
     for value in across.ticks:
-        yield f'<text class="tick" x="{across.at(value)}" y="{_BOTTOM + 16}" text-anchor="middle">{value:,.0f}</text>'
+        x, text = across.at(value), f"{value:,.0f}"
+        yield f'<text class="tick" x="{x}" y="{_BOTTOM + 16}" text-anchor="{anchor(x, text, WIDTH)}">{text}</text>'
     middle = (_LEFT + _RIGHT) / 2
     yield f'<text class="tick" x="{middle}" y="{_BOTTOM + 32}" text-anchor="middle">evictions</text>'
 

@@ -4,16 +4,16 @@ Prices are in $/h and never rounded; None (null) is an unknown one. Amounts of r
 """
 
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import field
 
 from karpool.model.reasons import Reason
+from karpool.report.costs_document import CostsPart
+from karpool.report.document_part import API_VERSION, DocumentPart
 from karpool.wire.objects import encode_value
 from karpool.wire.quantity import Quantity
-
-API_VERSION: Final = "karpool.sh/v1"
 
 Method = Literal["Repair", "Emptiness", "Drift", "MultiNodeConsolidation", "SingleNodeConsolidation"]
 DisruptionReason = Literal["Empty", "Drifted", "Underutilized", "Unhealthy"]
@@ -22,14 +22,11 @@ Verdict = Literal["keep", "delete", "replace", "terminate-first", "reboot"]
 Amounts = dict[str, Quantity]
 
 
-class DocumentPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of every part of a document; all fields are always written."""
-
-
 class PricesPart(DocumentPart, frozen=True, kw_only=True):
     """Where prices come from; cloud, region and date are empty where the source names none.
 
-    `known` is false for a region whose machines are known, and not what they cost.
+    `known` is false for a region whose machines are known, and not what they cost. `discounts` are those of the user
+    that some of the prices have.
     """
 
     source: str
@@ -37,6 +34,7 @@ class PricesPart(DocumentPart, frozen=True, kw_only=True):
     region: str = ""
     date: str = ""
     known: bool = True
+    discounts: tuple[str, ...] = ()
 
 
 class TotalsPart(DocumentPart, frozen=True, kw_only=True):
@@ -255,6 +253,8 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """What the input lacks, so that the plan may mislead."""
     prices: tuple[PricesPart, ...] = ()
+    costs: tuple[CostsPart, ...] = ()
+    """Who pays, by everything that was asked for."""
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):
@@ -394,10 +394,14 @@ class DrawnNode(DocumentPart, frozen=True, kw_only=True):
 
 
 class Drawing(DocumentPart, frozen=True, kw_only=True):
-    """The cluster before the plan and after it, as a page draws them; not part of the JSON contract."""
+    """The cluster before the plan and after it, as a page draws them; not part of the JSON contract.
+
+    `cluster` is its name, as whoever asked calls it; empty if it has none.
+    """
 
     before: tuple[DrawnNode, ...]
     after: tuple[DrawnNode, ...]
+    cluster: str = ""
 
 
 def to_json(document: DocumentPart) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from karpool.report.document import NodeGroupPart
-from karpool.report.formatting import UNKNOWN, amount, count
+from karpool.report.formatting import UNKNOWN, amounts, count
 from karpool.report.group_words import drain_words, what_it_is
 from karpool.report.terminal import Screen, right, wrapped
 
@@ -16,6 +16,7 @@ def print_groups(groups: Sequence[NodeGroupPart], drains: Sequence[str], screen:
     if not groups:
         return
     screen.heading(f"{count(len(groups), 'node group')}")
+    prices = iter(amounts(price for group in groups for price in (group.price_before, group.price_after)))
     columns = ("group", right("nodes"), right("$/h"), right("min-max", spare=1), wrapped("what it is"))
     screen.table(
         columns,
@@ -23,7 +24,7 @@ def print_groups(groups: Sequence[NodeGroupPart], drains: Sequence[str], screen:
             (
                 group.name,
                 _change(f"{group.before:,}", f"{group.after:,}", screen),
-                _change(amount(group.price_before), amount(group.price_after), screen),
+                _change(next(prices), next(prices), screen),
                 _sizes(group),
                 what_it_is(group),
             )

@@ -8,6 +8,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from importlib import resources
 from string import Template
 from typing import Any
@@ -22,6 +23,13 @@ def render_page(template: str, style: str, scripts: Sequence[str], data: dict[st
     return Template(_asset(template)).substitute(
         policy=policy, style=css, script=script, data=_script_json(data), **fields
     )
+
+
+def about(cluster: str, prices: str) -> str:
+    """Which cluster a page is about, and where its prices come from, for its head; what is not known is left out."""
+    named = f'<b class="cluster-name">{escape(cluster)}</b>' if cluster else ""
+    priced = f"<span>{escape(prices)}</span>" if prices else ""
+    return named + priced
 
 
 @cache

@@ -6,12 +6,14 @@ from typing import Any, Final
 
 from karpool.disruption.reasons import clock
 from karpool.model.reasons import Reason
+from karpool.report.costs_html import costs_html
 from karpool.report.curve_plot import curve_plot
 from karpool.report.document import Drawing, DrawnNode, DrawnPod, NodeGroupPart, PlanDocument, PlannedCommand
 from karpool.report.formatting import amount
 from karpool.report.group_words import drain_words, what_it_is
-from karpool.report.html import render_page
+from karpool.report.html import about, render_page
 from karpool.report.plan_words import plan_words, stop_words
+from karpool.report.price_words import prices_words
 
 _SCRIPTS: Final = ("words.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
 _MIB: Final = 2**20
@@ -19,8 +21,16 @@ _MIB: Final = 2**20
 
 def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
     data = _PageData(plan, drawing).build()
+    summary = _groups(plan) + _summary(plan) + "".join(map(costs_html, plan.costs))
     return render_page(
-        "page.html", "page.css", _SCRIPTS, data, brakes=_brakes(plan), summary=_groups(plan) + _summary(plan)
+        "page.html",
+        "page.css",
+        _SCRIPTS,
+        data,
+        title=escape(": ".join(filter(None, ("Karpool plan", drawing.cluster)))),
+        about=about(drawing.cluster, prices_words(plan.prices)),
+        brakes=_brakes(plan),
+        summary=summary,
     )
 
 
@@ -40,8 +50,8 @@ def _groups(plan: PlanDocument) -> str:
         return ""
     rows = "".join(_group_row(group) for group in plan.groups)
     return (
-        '<section class="card curve" aria-labelledby="groups-title"><div><h2 id="groups-title">Node groups</h2>'
-        f"<table>{rows}</table><p>{escape(drain_words(plan.drains))}</p></div></section>"
+        '<section class="card groups" aria-labelledby="groups-title"><div><h2 id="groups-title">Node groups</h2>'
+        f'<div class="wide"><table>{rows}</table></div><p>{escape(drain_words(plan.drains))}</p></div></section>'
     )
 
 
@@ -56,7 +66,9 @@ def _group_row(group: NodeGroupPart) -> str:
 
 def _summary(plan: PlanDocument) -> str:
     """How near the plan comes to the least possible, and the price against evictions; nothing if neither is known."""
-    words = "".join(f"<p>{escape(text)}</p>" for text in plan_words(plan))
+    # Where prices come from stands at the top.
+    told = (text for text in plan_words(plan) if text != prices_words(plan.prices))
+    words = "".join(f"<p>{escape(text)}</p>" for text in told)
     plot = curve_plot(plan.curve, plan.lower_bound)
     if not words and not plot:
         return ""

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.disruption.reasons import clock
+from karpool.report.costs_table import print_costs
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
 from karpool.report.formatting import amounts, count, names_of, per_hour, per_month, percent, ratio, sentence
 from karpool.report.group_table import print_groups
@@ -34,7 +35,9 @@ def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
         print_reasons(staying, screen, _total, after=" after the steps above" if plan.commands else "")
     _unschedulable(plan, screen, every_pod=every_node)
     if plan.suggestions is not None:
-        print_suggestions(plan.suggestions, screen)
+        print_suggestions(plan.suggestions, screen, groups=bool(plan.groups))
+    for costs in plan.costs:
+        print_costs(costs, screen, every_group=every_node)
     if screen.printed > _LONG:
         _in_all(plan, screen)
 

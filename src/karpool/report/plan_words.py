@@ -36,7 +36,7 @@ _STOPS_SHOWN: Final = 5
 def plan_words(plan: PlanDocument) -> tuple[str, ...]:
     """A sentence about the bound, the curve, rates, each buffer, and prices; none where there is nothing to say."""
     sentences = (
-        bound_words(plan.lower_bound),
+        bound_words(plan.lower_bound, unpriced=plan.after.unpriced_nodes > 0),
         curve_words(plan),
         pace_words(plan),
         *map(buffer_words, plan.buffers),
@@ -81,11 +81,11 @@ def buffer_words(buffer: BufferPart) -> str:
     return f"{about} keeps room for {count(buffer.placed, 'pod')} on {count(len(buffer.nodes), 'node')}{cost}{lacking}."
 
 
-def bound_words(bound: LowerBoundPart | None) -> str:
+def bound_words(bound: LowerBoundPart | None, *, unpriced: bool = False) -> str:
     """How far from the least possible a plan ends, and what makes that so much."""
     if bound is None:
         return ""
-    least = per_hour(bound.price_per_hour)
+    least = per_hour(bound.price_per_hour) + (" for nodes of known price" if unpriced else "")
     if bound.distance_percent is None:
         return f"The least possible is {least}."
     near = round(bound.distance_percent, 1)

@@ -12,8 +12,12 @@ def prices_parts(origins: Iterable[PriceOrigin]) -> tuple[PricesPart, ...]:
 
 
 def prices_words(prices: Sequence[PricesPart]) -> str:
-    """Cloud, region, day and source of prices in one sentence; empty if nothing is known of them."""
-    return f"Prices: {'; '.join(map(_words, prices))}." if prices else ""
+    """Cloud, region, day and source of prices, and discounts; empty if nothing is known of them."""
+    if not prices:
+        return ""
+    discounts = dict.fromkeys(text for part in prices for text in part.discounts)
+    less = f" Discounts: {', '.join(discounts)}." if discounts else ""
+    return f"Prices: {'; '.join(map(_words, prices))}.{less}"
 
 
 def _words(part: PricesPart) -> str:

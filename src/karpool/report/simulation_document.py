@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.report.document import API_VERSION, DocumentPart, PricesPart
+from karpool.report.document import PricesPart
+from karpool.report.document_part import API_VERSION, DocumentPart
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.virtual.compare import Comparison, Run
 from karpool.virtual.curves import seconds

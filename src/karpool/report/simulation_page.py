@@ -3,7 +3,9 @@
 from html import escape
 from typing import Any, Final
 
-from karpool.report.html import render_page
+from karpool.report.formatting import names_of
+from karpool.report.html import about, render_page
+from karpool.report.price_words import prices_words
 from karpool.report.simulation_document import Simulation, money_words
 from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
 from karpool.report.simulation_table import NOTHING_RAN, ROWS, Row, difference, headline, shown_rows, written
@@ -28,6 +30,7 @@ def simulation_page(document: Simulation, comparison: Comparison) -> str:
         _data(document, comparison, drawn),
         title=escape(document.scenario or "scenario"),
         headline=escape(headline(document)),
+        about=about(names_of(comparison.scenario.cluster), prices_words(document.prices)),
         description=escape(document.description),
         legend=_legend(document),
         totals=_totals(document),
@@ -90,8 +93,9 @@ def _table(document: Simulation) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(row.title)}</th>'
         + "".join(
-            f"<td>{escape(written(row, numbers))}{'' if numbers is base else ' ' + _pill(row, numbers, base)}</td>"
-            for numbers in document.policies.values()
+            f'<td data-of="{escape(name, quote=True)}">'
+            f"{escape(written(row, numbers))}{'' if numbers is base else ' ' + _pill(row, numbers, base)}</td>"
+            for name, numbers in document.policies.items()
         )
         + "</tr>"
         for row in shown_rows(document)

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from karpool.report.formatting import age, amount
+from karpool.report.plot_labels import anchor
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import ClusterSample
@@ -133,8 +134,9 @@ def _time_axis(frame: _Frame, comparison: Comparison) -> list[str]:
     elements = []
     time = float(first)
     while time <= frame.span:
-        text = clock(begin, time, days=frame.span > _DAYS)
-        elements.append(f'<text class="tick" x="{frame.x(time)}" y="{BOTTOM + 18}" text-anchor="middle">{text}</text>')
+        x, text = frame.x(time), clock(begin, time, days=frame.span > _DAYS)
+        at = anchor(x, text, WIDTH)
+        elements.append(f'<text class="tick" x="{x}" y="{BOTTOM + 18}" text-anchor="{at}">{text}</text>')
         time += step
     return elements
 

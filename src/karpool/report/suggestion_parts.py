@@ -1,20 +1,13 @@
 """What to have instead of node groups, as a document, with manifests to start from."""
 
-from typing import Any, Final
+from typing import Any
 
 from karpool.disruption.suggestions import PoolSuggestion, SuggestedFleet, Suggestions
-from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NODEPOOL_API, NodePool
 from karpool.report.document import FleetPart, GroupSuggestionPart, PoolSuggestionPart, SuggestionsPart
 
-_CLASSES: Final = (
-    ("GKE", {"group": "karpenter.k8s.gcp", "kind": "GCENodeClass", "name": "default"}),
-    ("AKS", {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "default"}),
-)
-_EC2: Final = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
 
-
-def suggestions_part(found: Suggestions, groups: dict[str, NodeGroup]) -> SuggestionsPart:
+def suggestions_part(found: Suggestions) -> SuggestionsPart:
     return SuggestionsPart(
         pools=tuple(
             PoolSuggestionPart(
@@ -23,7 +16,7 @@ def suggestions_part(found: Suggestions, groups: dict[str, NodeGroup]) -> Sugges
                 nodes=entry.nodes,
                 price_per_hour=entry.price,
                 fleet=_fleet(entry.fleet),
-                manifest=_manifest(entry, groups[entry.groups[0]]),
+                manifest=_manifest(entry),
             )
             for entry in found.pools
         ),
@@ -42,11 +35,12 @@ def _fleet(fleet: SuggestedFleet) -> FleetPart:
     )
 
 
-def _manifest(entry: PoolSuggestion, group: NodeGroup) -> dict[str, Any]:
+def _manifest(entry: PoolSuggestion) -> dict[str, Any]:
     """A NodePool to start from; its node class has to be there."""
     template = entry.pool.spec.template
+    ref = template.spec.node_class_ref
     spec: dict[str, Any] = {
-        "nodeClassRef": next((ref for title, ref in _CLASSES if group.title.startswith(title)), _EC2),
+        **({"nodeClassRef": {"group": ref.group, "kind": ref.kind, "name": ref.name}} if ref.kind else {}),
         "requirements": [
             {"key": rule.key, "operator": rule.operator, "values": list(rule.values)}
             for rule in template.spec.requirements

@@ -8,17 +8,21 @@ from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Screen, right, wrapped
 
 
-def print_suggestions(part: SuggestionsPart, screen: Screen) -> None:
-    """What would hold the same pods for less, and manifests to start from."""
-    screen.heading("What would hold the same pods for less, if all of them moved")
+def print_suggestions(part: SuggestionsPart, screen: Screen, *, groups: bool) -> None:
+    """What would hold the same pods, and manifests to start from; `groups`: whether there are node groups at all."""
+    screen.heading("What would hold the same pods instead, if all of them moved")
     if not part.pools:
-        screen.line("There are no node groups.")
+        unknown = "No machines are known that could take the place of those of the node groups."
+        screen.line(unknown if groups else "There are no node groups.")
         return
     rows = [_row(f"NodePool {entry.name}", names_of(entry.groups), entry, screen) for entry in part.pools]
     rows += [_row(f"group {entry.name}", "another machine type", entry, screen) for entry in part.groups]
     instead = TableColumn("in the place of", spare=1)
     columns = ("what", instead, right("nodes"), right("$/h"), right("saved"), wrapped("machines"))
     screen.table(columns, rows)
+    for entry in part.pools:
+        if (why := _why_unknown(entry)) is not None:
+            screen.line(f"NodePool {entry.name}: {why}.")
     screen.line("A NodePool needs Karpenter, or `karpool run`, and its node class. To start from:")
     for entry in part.pools:
         screen.line("---")
@@ -29,15 +33,24 @@ def print_suggestions(part: SuggestionsPart, screen: Screen) -> None:
 def _row(what: str, instead: str, entry: PoolSuggestionPart | GroupSuggestionPart, screen: Screen) -> tuple[str, ...]:
     fleet, arrow = entry.fleet, screen.arrow
     saved = None
-    if entry.price_per_hour is not None and fleet.price_per_hour is not None:
+    if entry.price_per_hour is not None and fleet.price_per_hour is not None and not fleet.unplaced_pods:
         saved = entry.price_per_hour - fleet.price_per_hour
+    certain = fleet.price_per_hour is not None
     machines = ", ".join(f"{number} x {kind}" for kind, number in fleet.instance_types.items()) or "none"
-    lost = f"; {count(fleet.unplaced_pods, 'pod')} would find no place" if fleet.unplaced_pods else ""
     return (
         what,
         instead,
-        f"{entry.nodes:,} {arrow} {fleet.nodes:,}",
+        f"{entry.nodes:,} {arrow} {fleet.nodes:,}" if certain else f"{entry.nodes:,} {arrow} ?",
         f"{per_hour(entry.price_per_hour)} {arrow} {per_hour(fleet.price_per_hour)}",
         per_month(saved),
-        machines + lost,
+        machines if certain else "?",
     )
+
+
+def _why_unknown(entry: PoolSuggestionPart) -> str | None:
+    """Why nobody can say what a NodePool would come to; None: it is known."""
+    if entry.fleet.unplaced_pods:
+        return f"{count(entry.fleet.unplaced_pods, 'pod')} would find no place"
+    if entry.fleet.price_per_hour is None:
+        return "the prices of machines are not known, so nobody can say which would be the cheapest"
+    return None

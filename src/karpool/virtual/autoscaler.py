@@ -228,7 +228,7 @@ def _offers(group: NodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offe
     offerings = [] if entry is None else list(launchable(entry, requirements))
     if group.zones:
         offerings = [offering for zone in group.zones for offering in offerings if offering.zone == zone]
-    if not offerings and 0 < group.most <= group.size:
+    if not offerings and (group.learned or 0 < group.most <= group.size):
         return []  # it never grows, so nobody has to know what a new node would be
     if entry is None or not offerings:
         where = f" in {', '.join(group.zones)}" if group.zones else ""

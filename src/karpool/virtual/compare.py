@@ -13,7 +13,7 @@ from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import seconds
-from karpool.virtual.initial_cluster import with_cluster
+from karpool.virtual.initial_cluster import on_machines, with_cluster
 from karpool.virtual.recorder import ClusterSample, PoolSummary, RunSummary
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
 from karpool.virtual.worker_processes import Progress, run_in_processes
@@ -38,7 +38,11 @@ class ScenarioSource:
     """Options of decisions that replace those of every policy, by name."""
 
     def objects(self) -> Objects:
-        return load(self.files, stdin=sys.stdin.buffer).objects if self.files else Objects()
+        return self.initial()[0]
+
+    def initial(self) -> tuple[Objects, str]:
+        """The initial cluster, and in a sentence what of it cannot be simulated."""
+        return on_machines(load(self.files, stdin=sys.stdin.buffer).objects) if self.files else (Objects(), "")
 
     def scenario(self, initial: Objects | None = None) -> Scenario:
         """The scenario, with at least one policy."""
@@ -69,6 +73,8 @@ class Comparison:
     seeds: tuple[int, ...]
     runs: dict[str, tuple[Run, ...]]
     origins: tuple[PriceOrigin, ...] = ()
+    left_out: str = ""
+    """What of the initial cluster is not simulated, in a sentence."""
 
 
 def run(
@@ -96,19 +102,28 @@ def run(
 
 
 def compare(
-    source: ScenarioSource, policies: Sequence[str], seeds: Sequence[int], report: ReportProgress, workers: int = 1
+    source: ScenarioSource,
+    policies: Sequence[str],
+    seeds: Sequence[int],
+    report: ReportProgress,
+    workers: int = 1,
+    *,
+    observe: Callable[[VirtualCluster], object] | None = None,
 ) -> Comparison:
-    """Every policy on every seed; the result does not depend on the number of workers."""
-    objects = source.objects()
+    """Every policy on every seed; the result does not depend on the number of workers.
+
+    `observe` gets each cluster before it runs, which then is in this process.
+    """
+    objects, left_out = source.initial()
     scenario = source.scenario(objects)
     jobs = [(name, seed) for name in policies for seed in seeds]
     catalog = source.open_catalog()
-    if workers > 1 and len(jobs) > 1:
+    if workers > 1 and len(jobs) > 1 and observe is None:
         results = _run_in_parallel(source, jobs, report, workers)
     else:
-        results = _run_in_turn(RunInputs(scenario, catalog, objects), jobs, report)
+        results = _run_in_turn(RunInputs(scenario, catalog, objects), jobs, report, observe)
     runs = {name: tuple(results[name, seed] for seed in seeds) for name in policies}
-    return Comparison(scenario, tuple(seeds), runs, catalog.origins)
+    return Comparison(scenario, tuple(seeds), runs, catalog.origins, left_out)
 
 
 RunKey = tuple[str, int]
@@ -120,19 +135,24 @@ class RunInputs(NamedTuple):
     catalog: Catalog
     initial: Objects
 
-    def run(self, job: RunKey, progress: Progress) -> Run:
+    def run(self, job: RunKey, progress: Progress, observe: Callable[[VirtualCluster], object] | None = None) -> Run:
         policy, seed = job
-        return run(self.scenario, self.catalog, policy, seed, initial=self.initial, progress=progress)
+        return run(self.scenario, self.catalog, policy, seed, initial=self.initial, progress=progress, observe=observe)
 
 
-def _run_in_turn(inputs: RunInputs, jobs: Sequence[RunKey], report: ReportProgress) -> dict[RunKey, Run]:
+def _run_in_turn(
+    inputs: RunInputs,
+    jobs: Sequence[RunKey],
+    report: ReportProgress,
+    observe: Callable[[VirtualCluster], object] | None,
+) -> dict[RunKey, Run]:
     results = {}
     for number, job in enumerate(jobs):
 
         def progress(chunk: int, number: int = number, name: str = job[0]) -> None:
             report(f"Simulating {name}", number * _CHUNKS + chunk, len(jobs) * _CHUNKS)
 
-        results[job] = inputs.run(job, progress)
+        results[job] = inputs.run(job, progress, observe)
     return results
 
 

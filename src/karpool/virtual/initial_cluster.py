@@ -5,19 +5,21 @@ keep pods where they can be attached. Nodes without a pool stay unless something
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
-from karpool.catalog.pricing import label_of, node_price
+from karpool.catalog.observed import observed
+from karpool.catalog.pricing import capacity_type_of, has_no_zone, label_of, node_price
 from karpool.cluster.node_groups import memberships, with_groups
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
 from karpool.model import labels as names
 from karpool.model.devices import ResourceClaim
+from karpool.model.managers import takes_no_pods
 from karpool.model.node import Node
 from karpool.model.node_group import NodeGroup as LearnedGroup
 from karpool.model.nodepool import NodeClaim
@@ -42,6 +44,20 @@ _POD_LABELS: Final = frozenset(
 Kind = Literal["Deployment", "StatefulSet", "DaemonSet"]
 Group = tuple[str, Kind, str]
 """The namespace, kind and name of a workload."""
+
+
+def on_machines(objects: Objects) -> tuple[Objects, str]:
+    """The cluster without nodes behind which is no machine, and a sentence that names them: nothing could be saved."""
+    gone = {node.name for node in objects.nodes if takes_no_pods(node)}
+    if not gone:
+        return objects, ""
+    pods = tuple(pod for pod in objects.pods if pod.spec.node_name not in gone)
+    why = (
+        f"nodes of Fargate and virtual kubelets, {len(gone)} such as {min(gone)}, are left out of the simulation with"
+        f" their pods ({len(objects.pods) - len(pods)}): there is no machine that could be saved"
+    )
+    nodes = tuple(node for node in objects.nodes if node.name not in gone)
+    return replace(objects, nodes=nodes, pods=pods), why
 
 
 def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
@@ -78,11 +94,12 @@ def _learned_groups(scenario: Scenario, objects: Objects) -> Iterator[NodeGroup]
                 size=group.size,
                 least=min(group.least, group.size),
                 most=group.size if group.fixed or group.maximum is None else max(group.maximum, group.size),
-                zones=group.zones,
+                zones=tuple(zone for zone in group.zones if not has_no_zone(zone)),
                 capacity_type=group.capacity_types[0],
                 labels=group.spec.template.metadata.labels,
                 taints=tuple(group.spec.template.spec.taints),
                 local_storage_stays=group.local_storage_stays,
+                learned=True,
             )
 
 
@@ -97,6 +114,8 @@ def load_static_objects(store: ClusterStore, objects: Objects) -> None:
         (store.priority_classes, objects.priority_classes),
         (store.pod_templates, objects.pod_templates),
         (store.device_classes, objects.device_classes),
+        (store.pod_groups, objects.pod_groups),
+        (store.workloads, objects.workloads),
         (store.resource_claim_templates, objects.resource_claim_templates),
         (store.resource_slices, objects.resource_slices),
         (store.resource_claims, tuple(map(_without_uids, objects.resource_claims))),
@@ -139,10 +158,10 @@ def _labelled(node: Node, group: str | None) -> Node:
 
 def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None:
     """A node with its instance and its claim, if it has one, under the name of the node."""
-    offered = _offered(cloud.catalog, node.metadata.labels)
+    offered = _offered(cloud.catalog, node)
     if offered is None:
-        kind = node.metadata.labels.get(names.INSTANCE_TYPE, "")
-        reason = f"the catalogue has no type {kind}" if kind else f"it has no label {names.INSTANCE_TYPE}"
+        kind = label_of(node.metadata.labels, names.INSTANCE_TYPE)
+        reason = f"the catalogue has no type {kind}" if kind else "it does not say what it has for pods"
         raise ScenarioError("cluster", f"node {node.name} cannot be simulated: {reason}")
     store = cloud.world.store
     if claim is not None:
@@ -153,13 +172,24 @@ def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None
     store.nodes.put(replace(placed, spec=replace(placed.spec, provider_id=PROVIDER + node.name)))
 
 
-def _offered(catalog: Catalog, labels: Mapping[str, str]) -> tuple[InstanceType, Offering] | None:
-    """The type and offering in a node's labels; of another zone or capacity type if the catalogue has none there."""
-    entry = catalog.by_name.get(labels.get(names.INSTANCE_TYPE, ""))
+def _offered(catalog: Catalog, node: Node) -> tuple[InstanceType, Offering] | None:
+    """The type and offering in a node's labels; of another zone or capacity type if the catalogue has none there.
+
+    A node that names no type, as on bare metal, on Fargate or in kind, is one of its own.
+    """
+    labels = node.metadata.labels
+    name = label_of(labels, names.INSTANCE_TYPE)
+    entry = catalog.by_name.get(name) if name else _type_of(node)
     if entry is None or not entry.offerings:
         return None
-    zone, kind = labels.get(names.ZONE, ""), labels.get(names.CAPACITY_TYPE, names.ON_DEMAND)
+    zone, kind = label_of(labels, names.ZONE), capacity_type_of(labels)
     return entry, max(entry.offerings, key=lambda offering: (offering.capacity_type == kind, offering.zone == zone))
+
+
+def _type_of(node: Node) -> InstanceType | None:
+    """A type of which only this node is known."""
+    named = with_metadata(node, labels={**node.metadata.labels, names.INSTANCE_TYPE: node.name})
+    return next(iter(observed([named])), None)
 
 
 # -- pods --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from karpool.model.scheduling import Taint
 from karpool.model.workloads import PodDisruptionBudget
 from karpool.virtual.curves import Curve, ScenarioPart
 from karpool.virtual.duration_limits import Delay, Interval, Stretch
+from karpool.virtual.old_pools import with_node_pools
 from karpool.wire.duration import parse_duration
 from karpool.wire.objects import Timestamp, decode_value, encode_value
 from karpool.wire.quantity import Quantity
@@ -118,6 +119,8 @@ class NodeGroup(ScenarioPart):
     taints: tuple[Taint, ...] = ()
     local_storage_stays: bool = True
     """Whether data that a pod keeps on a node keeps the node, as Cluster Autoscaler has it; GKE's and AKS's do not."""
+    learned: bool = False
+    """Whether nobody wrote it: it is that of a cluster, and does not grow by what the catalogue does not offer."""
 
 
 class Timings(ScenarioPart):
@@ -244,7 +247,9 @@ def read_scenario(text: str | bytes) -> Scenario:
     documents = list(yaml_documents(text.encode() if isinstance(text, str) else text))
     if len(documents) != 1:
         raise msgspec.ValidationError(f"expected one document, found {len(documents)}")
-    return msgspec.convert(documents[0], type=Scenario, dec_hook=decode_value, str_keys=True)
+    if isinstance(documents[0], dict) and {"apiVersion", "kind"} <= documents[0].keys():
+        raise msgspec.ValidationError("is a Kubernetes object, not a scenario; name it in one, as `cluster: [FILE]`")
+    return msgspec.convert(with_node_pools(documents[0]), type=Scenario, dec_hook=decode_value, str_keys=True)
 
 
 def patched(pools: tuple[NodePool, ...], policy: Policy) -> tuple[NodePool, ...]:

@@ -1,5 +1,8 @@
 """A stand-in for kube-scheduler: filters nodes, and scores them by how full they are."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from msgspec.structs import replace
 
@@ -16,6 +19,13 @@ from karpool.virtual.world import VirtualWorld
 
 MOST_ALLOCATED = "MostAllocated"
 _LATENCY = 0.1
+
+
+class _Members(NamedTuple):
+    """A gang that waits: the keys of its pods, and how many of them need room at once."""
+
+    keys: tuple[str, ...]
+    missing: int
 
 
 class Scheduler:
@@ -62,12 +72,50 @@ class Scheduler:
         if any(pod.spec.priority for _, pod in pods):
             pods.sort(key=lambda entry: -(entry[1].spec.priority or 0))
         infeasible: set[int] = set()
+        together = self._gangs([key for key, _ in pods])
         for key, pod in pods:
+            if key in together:
+                if key == together[key].keys[0]:
+                    self._schedule_gang(together[key])
+                continue
             # Pods of one workload share their spec: if none fits one of them, none fits any.
             node = None if id(pod.spec) in infeasible else self._node_for(pod, infeasible)
             if node is not None:
                 self._bind(pod, node)
             elif key not in self._unschedulable:
+                self._mark_unschedulable(pod)
+
+    def _gangs(self, keys: Sequence[str]) -> dict[str, _Members]:
+        """By pod that waits with a gang: the keys of the gang, and how many of them need room at once."""
+        snapshot = self.cluster_state.snapshot
+        pods = snapshot.pods
+        # Whether a claim on devices can be fulfilled is known only when those before it are written down.
+        rows = [row for key in keys if (row := pods.rows[key]) not in pods.device_rows]
+        on_nodes = np.flatnonzero(pods.node_of[: len(pods.objects)] >= 0).tolist()
+        members = (
+            _Members(tuple(pods.get(row).key for row in gang.rows), gang.missing)
+            for gang in snapshot.gangs.waiting(pods.objects, rows, on_nodes)
+        )
+        return {key: gang for gang in members for key in gang.keys}
+
+    def _schedule_gang(self, gang: _Members) -> None:
+        """Bind the pods of a gang that find room, if they are enough; none otherwise."""
+        snapshot, get = self.cluster_state.snapshot, self.world.store.pods.get
+        places: dict[str, str] = {}
+        for key in gang.keys:
+            node = self.select_node(snapshot.pods.rows[key])
+            if node is not None:
+                snapshot.move(snapshot.pods.rows[key], node)
+                places[key] = node
+        for key in places:
+            snapshot.restore(snapshot.pods.rows[key])
+        if len(places) < gang.missing:
+            places.clear()
+        for key in gang.keys:
+            pod = get(key)
+            if pod is not None and key in places:
+                self._bind(pod, places[key])
+            elif pod is not None and key not in self._unschedulable:
                 self._mark_unschedulable(pod)
 
     def _node_for(self, pod: Pod, infeasible: set[int]) -> str | None:

@@ -35,6 +35,9 @@ class Duration:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
+    def __reduce__(self) -> tuple[type["Duration"], tuple[int | None]]:
+        return Duration, (self.nanos,)
+
     @property
     def never(self) -> bool:
         """Whether this stands for an event that does not come."""

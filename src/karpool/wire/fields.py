@@ -17,6 +17,7 @@ _EXPECTED: Final = re.compile(r"Expected `(.+?)`, got `(.+?)`")
 _MISSING: Final = re.compile(r"Object missing required field `(.+?)`")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_MESSAGE: Final = 300
+_MISSING_HERE: Final = "is missing; it is required here"
 _WORDS: Final = {
     "str": "text",
     "int": "a whole number",
@@ -43,16 +44,47 @@ def written_path(path: Path) -> str:
     return text
 
 
-def explain(error: msgspec.ValidationError, kind: Any, value: Any) -> Flaw:
-    """A decoder's error about `value`, as a field and a sentence."""
+def explain(error: Exception, kind: Any, value: Any, at: Path = ()) -> Flaw:
+    """A decoder's error about `value`, which is found at a path, as a field and a sentence."""
     text = str(error)
     place = _AT.fullmatch(text)
     what = place["what"] if place else text
-    path, expected = _resolve(place["path"] if place else "$", kind, value)
+    inner, expected = _resolve(place["path"] if place else "$", kind, value)
+    path = (*at, *inner)
     missing = _MISSING.fullmatch(what)
     if missing:
-        return Flaw(written_path((*path, missing[1])), "MissingField", "is missing; it is required here")
+        return Flaw(written_path((*path, missing[1])), "MissingField", _MISSING_HERE)
     return Flaw(written_path(path), "InvalidValue", _sentence(what, expected)[:_LONGEST_MESSAGE])
+
+
+def every_flaw(kind: Any, value: Any, path: Path = ()) -> Iterator[Flaw]:
+    """Each value inside of a value that cannot be read, in the order in which they are written; at least one."""
+    if kind is object:
+        return  # nothing is known of it, so that anything will do
+    try:
+        msgspec.convert(value, kind, dec_hook=decode_value)
+    except (ValueError, TypeError) as error:  # msgspec's errors are ValueErrors
+        inner = _inner_flaws(kind, value, path)
+        first = next(inner, None)
+        if first is None:
+            yield explain(error, kind, value, path)
+        else:
+            yield first
+            yield from inner
+
+
+def _inner_flaws(kind: Any, value: Any, path: Path) -> Iterator[Flaw]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from every_flaw(step(kind, index), item, (*path, index))
+    if not isinstance(value, dict):
+        return
+    for key, entry in value.items():
+        yield from every_flaw(step(kind, key), entry, (*path, key))
+    for struct in _members(kind):
+        for field in _required(struct):
+            if field not in value:
+                yield Flaw(written_path((*path, field)), "MissingField", _MISSING_HERE)
 
 
 def _sentence(what: str, expected: Any) -> str:
@@ -131,6 +163,13 @@ def _fields(kind: Any) -> dict[str, Any] | None:
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return None
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+
+
+def _required(kind: Any) -> tuple[str, ...]:
+    """The fields, as on the wire, that a struct cannot do without."""
+    if _fields(kind) is None:
+        return ()
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind) if field.required)
 
 
 def _options(kind: Any) -> tuple[str, ...]:

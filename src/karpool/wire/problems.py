@@ -57,9 +57,12 @@ def one_line(text: str) -> str:
     )
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the known one that was probably meant, if any is close."""
+def suggestion(name: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """The end of a sentence about an unknown name: the known one that was probably meant, if any is close.
+
+    A prefix that all names share makes no two of them alike.
+    """
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = difflib.get_close_matches(name.removeprefix(prefix), [one.removeprefix(prefix) for one in known], n=1)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""

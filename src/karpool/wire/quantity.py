@@ -33,6 +33,9 @@ class Quantity:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
+    def __reduce__(self) -> tuple[type["Quantity"], tuple[int]]:
+        return Quantity, (self.nano,)
+
     @property
     def milli(self) -> int:
         """Thousandths, rounded up as Kubernetes does."""

@@ -25,7 +25,7 @@ NAME, NAMESPACE = "estafette-k8s-node-compactor", "estafette"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 COMPACTOR = manifests.DEPLOY / "compactor"
 VARIABLES = {
-    "IMAGE": "karpool",
+    "IMAGE_REGISTRY": "",
     "VERSION": "1.0.5",
     "APP_NAME": NAME,
     "NAMESPACE": NAMESPACE,

@@ -58,6 +58,9 @@ class BrakeSettings:
     pacing: Pacing = field(default_factory=Pacing)
     """How many pods that were moved may be away while nodes drain."""
 
+    released: frozenset[tuple[str, str]] = frozenset()
+    """For questions only: brakes that hold nothing, by their code and the object that is to blame."""
+
     @property
     def opted_in_only(self) -> bool:
         """Whether only pools that ask for it are Karpool's business."""

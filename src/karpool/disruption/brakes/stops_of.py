@@ -35,4 +35,5 @@ BRAKES: Final[tuple[Brake, ...]] = (
 
 def stops_of(objects: Objects, settings: BrakeSettings, now: datetime) -> Stops:
     """Everything that stops voluntary disruption at a moment."""
-    return Stops(stop for brake in BRAKES for stop in brake(objects, settings, now))
+    stops = (stop for brake in BRAKES for stop in brake(objects, settings, now))
+    return Stops(stop for stop in stops if (stop.code, stop.object) not in settings.released)

@@ -99,9 +99,10 @@ class GlobalSearch:
         near = self._rounds >= rounds
         nodes = int(problem.nodes.searchable.sum())
         moves = moves_of(settings.effort, nodes, None if near else self._rounds)
+        turn = self._rounds + self._near + 1
 
         def watch(done: int, price: float) -> bool:
-            decision_pass.searching(done, moves, price)
+            decision_pass.searching(done, moves, price, turn)
             return True
 
         target = find_fleet(

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
+from msgspec import structs
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.controller.store import ClusterStore
@@ -54,6 +55,8 @@ _log = structlog.get_logger()
 DEFAULT_CATALOG: Final = "kwok"
 PROVIDER: Final = "kwok://"
 SHORTAGE_MEMORY: Final = timedelta(minutes=3)
+_KEPT_BY_KWOK: Final = {"kwok.x-k8s.io/node": "fake"}
+"""Label and annotation of the nodes that KWOK keeps ready unless it is told otherwise."""
 _CHOSEN: Final = (names.INSTANCE_TYPE, names.ZONE, names.CAPACITY_TYPE)
 
 REPAIR_POLICIES: Final = RepairPolicies.checked(
@@ -189,10 +192,11 @@ class Kwok:
                 claim.name,
                 PROVIDER + claim.name,
                 entry,
-                labels={**labels, **current.metadata.labels},
+                labels={**labels, **current.metadata.labels, **_KEPT_BY_KWOK},
                 taints=starting_taints(current),
             )
-            await self._client.create(NODES, node)
+            kept = structs.replace(node.metadata, annotations=_KEPT_BY_KWOK)
+            await self._client.create(NODES, structs.replace(node, metadata=kept))
         except (NotFoundError, NotLeadingError):
             return True
         except ConflictError as error:

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
+from karpool.packing import compilation
 from karpool.wire.ownership import distrusted
 from karpool.wire.problems import one_line
 
@@ -116,15 +117,23 @@ class _DiskCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before, if nobody else can have written it."""
-        if not _is_trusted(Path(self.cache_path)):
-            return None
-        return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        found = None
+        if _is_trusted(Path(self.cache_path)):
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            compilation.begun()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled, unless the folder is read-only or not ours."""
-        if _is_trusted(Path(self.cache_path)):
-            with suppress(OSError), _writable_by_nobody_else():
+        compilation.finished(self._name)
+        if not _is_trusted(Path(self.cache_path)):
+            return
+        try:
+            with _writable_by_nobody_else():
                 super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            compilation.not_kept(error)
 
 
 @contextmanager
@@ -140,6 +149,7 @@ def _writable_by_nobody_else() -> Iterator[None]:
 
 def compiled(function: Any) -> Any:
     """Compile a function that Python calls, and cache the result on disk; other threads run beside it."""
+    compilation.declared(function.__qualname__)
     kernel = numba.njit(error_model="numpy", nogil=True)(function)
     # As `cache=True`, which refuses to read from a folder that it cannot write to.
     kernel._cache = _DiskCache(function)  # type: ignore[no-untyped-call]

@@ -180,7 +180,7 @@ def try_types(m: Array, claim: int, class_: int, requirement: int, fresh: bool) 
             count += 1
     c.state(m)[c.FITTING] = count
     c.state(m)[c.ALL_FIT] = 0
-    if count == 0 or not enough_values(m, claim, fresh):
+    if count == 0 or not enough_values(m, claim, requirement, fresh):
         return c.NO
     return hold_reservations(m, claim, requirement)
 
@@ -202,14 +202,14 @@ def all_fit(m: Array, claim: int, class_: int, requirement: int, fresh: bool) ->
 
 
 @inner
-def enough_values(m: Array, claim: int, fresh: bool) -> bool:
-    """Whether the fitting types have as many values of some keys as the pool's minValues ask for."""
+def enough_values(m: Array, claim: int, requirement: int, fresh: bool) -> bool:
+    """Whether the fitting types have as many values that a requirement allows as the pool's minValues ask for."""
     template = c.claim_template(m)[claim]
     begin = c.min_start(m)[template]
     c.state(m)[c.RELAXED] = c.claim_relaxed(m)[claim]
     for at in range(c.min_length(m)[template]):
         wanted = c.min_wanted(m)[begin + at] if fresh else c.claim_minimum(m)[claim, at]
-        count = distinct(m, begin + at)
+        count = distinct(m, begin + at, requirement)
         if count < wanted:
             if not (fresh and c.state(m)[c.BEST_EFFORT]):
                 return False
@@ -220,8 +220,8 @@ def enough_values(m: Array, claim: int, fresh: bool) -> bool:
 
 
 @inner
-def distinct(m: Array, row: int) -> int:
-    """How many distinct values of a key the fitting types have."""
+def distinct(m: Array, row: int, requirement: int) -> int:
+    """How many distinct values of a key the fitting types have, of those that a requirement allows."""
     c.state(m)[c.STAMP] += 1
     stamp = c.state(m)[c.STAMP]
     count = 0
@@ -229,7 +229,7 @@ def distinct(m: Array, row: int) -> int:
         begin = c.value_start(m)[row, c.fitting(m)[at]]
         for position in range(begin, begin + c.value_length(m)[row, c.fitting(m)[at]]):
             value = c.values(m)[position]
-            if c.value_mark(m)[value] != stamp:
+            if c.value_mark(m)[value] != stamp and c.value_allowed(m)[requirement, value]:
                 c.value_mark(m)[value] = stamp
                 count += 1
     return count

@@ -99,6 +99,7 @@ value_length = column("value_length", np.int32, "items", "types")
 values = column("values", np.int32, "items")
 reserved_type = column("reserved_type", np.int32, "reserved")
 reserved_id = column("reserved_id", np.int32, "reserved")
+value_allowed = growing("value_allowed", np.uint8, "requirements", "values")
 reserved_ok = growing("reserved_ok", np.uint8, "requirements", "reserved")
 
 # Scratch space of a run: its journal, its queue, its open claims.

@@ -82,9 +82,10 @@
     const { before, after, savings } = model;
     const unpriced = Math.max(before.unpricedNodes, after.unpricedNodes);
     const month = savings.pricePerHour === null ? "?" : number(Math.round(savings.pricePerHour * 730));
-    const share = before.pricePerHour && after.pricePerHour !== null ? after.pricePerHour / before.pricePerHour : 1;
+    // What is saved fills the bar, as the number beside it says; of an unknown part nothing does.
+    const saved = savings.percent === null ? 0 : Math.max(0, Math.min(100, savings.percent));
     const bar = element("div.compare", { "aria-hidden": "true" }, element("i"));
-    bar.firstChild.style.width = 100 * Math.min(1, share) + "%";
+    bar.firstChild.style.width = saved + "%";
     const moved = model.commands.reduce((sum, command) => sum + command.moves.length, 0);
     byId("totals").replaceChildren(
       element(

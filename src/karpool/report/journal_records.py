@@ -8,7 +8,8 @@ from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from karpool.model.nodepool import NodeClaim
 from karpool.model.reasons import Reason
 from karpool.report.assemble import placement_parts, replacement_parts
-from karpool.report.document import API_VERSION, DocumentPart, PlacementPart, ReplacementPart, Unschedulable
+from karpool.report.document import PlacementPart, ReplacementPart, Unschedulable
+from karpool.report.document_part import API_VERSION, DocumentPart
 
 Rejected = Sequence[tuple[str, Sequence[Reason]]]
 """Nodes that stay, by name, with every reason."""

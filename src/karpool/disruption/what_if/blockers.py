@@ -1,0 +1,193 @@
+"""What keeps the most money where it is, and what lifting it alone is worth.
+
+The plan of today is followed to its end. Whatever holds nodes there is a blocker. No blocker can be worth more than the
+price of the nodes that nothing but it holds: with these kept as they are, any fleet that it allows is a fleet of today.
+(A rule about moves holds no node by itself; its bound is the price of all nodes that nothing else holds.) So blockers
+are taken from the highest bound down, and for each the engine plans again with it lifted, with the same search. A
+search finds one good end of many: a plan that ends cheaper without touching a node that the blocker held owes that to
+luck, which is no worth of the blocker. Blockers whose bound is below the worth of enough others need not be asked.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from karpool.disruption.candidate import Candidate
+from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.plan import Progress
+from karpool.disruption.policies import HAIR
+from karpool.disruption.what_if.answer import PlanEnd, Walked, WhatIf, walk
+from karpool.disruption.what_if.holds import Rule, holds_of, wide_rules
+from karpool.disruption.what_if.knob import Knob, turned
+from karpool.model.owners import Workload
+from karpool.model.pod import Pod
+
+
+@dataclass(slots=True)
+class Blocker:
+    """One rule, the nodes that it holds at the end of today's plan, and for whom."""
+
+    rule: Rule
+    message: str
+    nodes: list[Candidate] = field(default_factory=list)
+    pods: dict[str, Pod] = field(default_factory=dict)
+    workloads: dict[Workload, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What lifting something is worth: $/h, how many nodes fewer there are, and how many evictions more it takes."""
+
+    savings: float
+    nodes: int
+    evictions: int
+    freed: int
+    """How many of the nodes go that nothing else holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """Blockers that are lifted together, all of one owner or just one; how much they can be worth, and are."""
+
+    name: str
+    blockers: tuple[Blocker, ...]
+    alone: tuple[str, ...]
+    """The nodes that nothing else holds."""
+    bound: float | None
+    """No more than this in $/h; None if a price is not known."""
+    worth: Worth | None = None
+    """None: not computed, because the bound is too low to matter, or because nothing lifts them."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether nodes may go that it does not hold."""
+        return any(blocker.rule.wide for blocker in self.blockers)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """What lifts them; none if one of them cannot be lifted."""
+        knobs = [blocker.rule.knobs for blocker in self.blockers if blocker.rule.knobs]
+        return tuple(dict.fromkeys(knob for several in knobs for knob in several))
+
+
+@dataclass(frozen=True, slots=True)
+class Blockers:
+    """All blockers of a cluster, those that are worth most first, after a plan for today."""
+
+    today: PlanEnd
+    held: int
+    """How many nodes something holds at the end of that plan."""
+    lifts: tuple[Lift, ...]
+
+
+Naming = Callable[[Blocker], str]
+"""The owner of a blocker; blockers of one name are lifted together. Empty: of nobody, lifted alone."""
+
+
+def blockers_of(
+    what_if: WhatIf, most: int, *, owner: Naming = lambda _: "", progress: Progress | None = None
+) -> Blockers:
+    """Find all blockers, and what the `most` with the highest bounds are worth; half of them may be about moves."""
+    say = progress or (lambda _what, _done, _all: None)
+    holding = _Holding(what_if.today)
+    lifts = sorted(holding.lifts(owner), key=_by_bound)
+    asked = {True: 0, False: 0}
+    for place, lift in enumerate(lifts):
+        enough = sum(asked.values()) >= most or (lift.wide and 2 * asked[True] >= most)
+        if lift.knobs and not enough and not _is_settled(lifts[:place], lift, most):
+            say("Lifting blockers", sum(asked.values()), min(most, len(lifts)))
+            asked[lift.wide] += 1
+            lifts[place] = _computed(what_if, lift)
+    return Blockers(what_if.today.end, holding.held, tuple(sorted(lifts, key=_by_worth)))
+
+
+def _is_settled(before: Sequence[Lift], lift: Lift, most: int) -> bool:
+    """Whether it is known that a lift is worth nothing, or less than enough others."""
+    if lift.bound is None:
+        return False
+    better = sum(other.worth is not None and other.worth.savings >= lift.bound for other in before)
+    return lift.bound <= HAIR or better >= most
+
+
+def _computed(what_if: WhatIf, lift: Lift) -> Lift:
+    """The lift with its worth."""
+    today, then = what_if.today.end, walk(turned(what_if.question, lift.knobs))
+    staying = {node.name for node in then.there.objects.nodes}
+    freed = sum(name not in staying for name in lift.alone)
+    saved = today.after.price - then.end.after.price
+    if saved <= HAIR or not (lift.wide or freed):
+        return replace(lift, worth=Worth(0.0, 0, 0, 0))
+    worth = Worth(
+        savings=saved if lift.bound is None else min(saved, lift.bound),
+        nodes=today.after.nodes - then.end.after.nodes,
+        evictions=then.end.evictions - today.evictions,
+        freed=freed,
+    )
+    return replace(lift, worth=worth)
+
+
+def _by_bound(lift: Lift) -> tuple[float, str, str]:
+    # What nobody knows the price of may be worth anything.
+    return (float("-inf") if lift.bound is None else -lift.bound, *_named(lift))
+
+
+def _by_worth(lift: Lift) -> tuple[bool, float, float, str, str]:
+    bound = float("-inf") if lift.bound is None else -lift.bound
+    return (lift.worth is None, 0.0 if lift.worth is None else -lift.worth.savings, bound, *_named(lift))
+
+
+def _named(lift: Lift) -> tuple[str, str]:
+    return lift.name or lift.blockers[0].rule.object, lift.blockers[0].rule.code
+
+
+class _Holding:
+    """Which rules hold which nodes at the end of a plan."""
+
+    def __init__(self, walked: Walked) -> None:
+        context = walked.there.context()
+        decision_pass = DecisionPass(context)
+        self._blockers: dict[Rule, Blocker] = {}
+        self._by_node: dict[str, frozenset[Rule]] = {}
+        self._nodes = [context.candidate(row) for row in context.rows()]
+        for node in self._nodes:
+            holds = holds_of(decision_pass, node)
+            self._by_node[node.name] = frozenset(hold.rule for hold in holds)
+            for hold in holds:
+                blocker = self._blockers.setdefault(hold.rule, Blocker(hold.rule, hold.message))
+                if not blocker.nodes or blocker.nodes[-1].name != node.name:
+                    blocker.nodes.append(node)
+                if hold.pod is not None and hold.workload is not None:
+                    blocker.pods[hold.pod.key] = hold.pod
+                    blocker.workloads[hold.workload] = None
+        for rule, message in wide_rules(walked.there.objects.node_pools, context.settings):
+            self._blockers.setdefault(rule, Blocker(rule, message))
+
+    @property
+    def held(self) -> int:
+        """How many nodes are held by anything."""
+        return sum(bool(rules) for rules in self._by_node.values())
+
+    def lifts(self, owner: Naming) -> Iterable[Lift]:
+        """Blockers of one owner together, and each of nobody's alone."""
+        together: dict[str, list[Blocker]] = {}
+        for blocker in self._blockers.values():
+            name = owner(blocker)
+            if name:
+                together.setdefault(name, []).append(blocker)
+            else:
+                yield self._lift("", [blocker])
+        for name, blockers in together.items():
+            yield self._lift(name, blockers)
+
+    def _lift(self, name: str, blockers: Sequence[Blocker]) -> Lift:
+        rules = {blocker.rule for blocker in blockers if blocker.rule.knobs} or {blocker.rule for blocker in blockers}
+        alone = [node for node in self._nodes if (held := self._by_node[node.name]) and held <= rules]
+        free = [node for node in self._nodes if not self._by_node[node.name]]
+        counted = [*alone, *free] if any(rule.wide for rule in rules) else alone
+        return Lift(name, tuple(blockers), tuple(node.name for node in alone), _price(counted, exact=alone))
+
+
+def _price(nodes: Iterable[Candidate], exact: Collection[Candidate]) -> float | None:
+    """The price of nodes; None if one of those that must be known is not."""
+    if any(node.price is None for node in exact):
+        return None
+    return sum(node.price or 0.0 for node in nodes)

@@ -1,0 +1,77 @@
+"""All knobs, and how they are read; a list of them is what a what-if is asked with."""
+
+from typing import Any, Final
+
+import msgspec
+
+from karpool.disruption.what_if.pod_knobs import (
+    DoNotDisruptOff,
+    GroupMinimumOff,
+    NodeProtectionOff,
+    PdbOff,
+    Requests,
+    SafeToEvict,
+)
+from karpool.disruption.what_if.pool_knobs import (
+    BudgetsOff,
+    ConsolidateAfter,
+    ConsolidationPolicy,
+    FixedSizeOff,
+    GracePeriod,
+    MinimumSavings,
+    PoolWeight,
+)
+from karpool.disruption.what_if.question import KnobError
+from karpool.disruption.what_if.setting_knobs import (
+    BrakeOff,
+    EvictionPrice,
+    NodeFee,
+    Ordering,
+    Partitioning,
+    SpotToSpot,
+    WeightsMode,
+)
+from karpool.disruption.what_if.type_knobs import AddTypes, AnyMachine, ForbidTypes
+from karpool.wire.objects import decode_value
+
+AnyKnob = (
+    BudgetsOff
+    | ConsolidateAfter
+    | ConsolidationPolicy
+    | FixedSizeOff
+    | GracePeriod
+    | MinimumSavings
+    | PoolWeight
+    | AddTypes
+    | AnyMachine
+    | ForbidTypes
+    | BrakeOff
+    | EvictionPrice
+    | NodeFee
+    | Ordering
+    | Partitioning
+    | SpotToSpot
+    | WeightsMode
+    | DoNotDisruptOff
+    | GroupMinimumOff
+    | NodeProtectionOff
+    | PdbOff
+    | Requests
+    | SafeToEvict
+)
+MOST_KNOBS: Final = 100
+
+
+def read_knobs(text: bytes | str) -> tuple[AnyKnob, ...]:
+    """Knobs from a JSON list, as programs send them; whatever is wrong is a `KnobError`."""
+    try:
+        knobs = msgspec.json.decode(text, type=tuple[AnyKnob, ...], dec_hook=decode_value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _unreadable(error) from None
+    if len(knobs) > MOST_KNOBS:
+        raise KnobError("knobs", f"are {len(knobs)}; at most {MOST_KNOBS} can be turned at once")
+    return knobs
+
+
+def _unreadable(error: Any) -> KnobError:
+    return KnobError("knobs", str(error)[:400])

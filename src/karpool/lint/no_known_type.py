@@ -1,0 +1,36 @@
+"""Pools that can never give a node."""
+
+from collections.abc import Iterator
+
+from karpool.lint.cluster import LintedCluster
+from karpool.lint.finding import Finding, LintCode, Rule, Severity
+from karpool.model.nodepool import NodePool
+
+
+def find(cluster: LintedCluster) -> Iterator[Finding]:
+    if not any(not entry.observed for entry in cluster.catalog.types):
+        return
+    for pool in cluster.pools:
+        if not cluster.types_for(pool.requirements):
+            message = f"no type that the catalogue knows {_unmet(cluster, pool)}"
+            yield Finding(f"NodePool {pool.name}", message, "spec.template.spec.requirements")
+
+
+def _unmet(cluster: LintedCluster, pool: NodePool) -> str:
+    """Which single requirement is to blame, if one is."""
+    wanted = pool.requirements
+    blamed = [key for key in wanted if cluster.types_for(wanted.without(key))]
+    if not blamed:
+        return "meets its requirements together"
+    return " or ".join(f"meets {key} {wanted[key]}" for key in blamed)
+
+
+RULE = Rule(
+    code=LintCode.NO_KNOWN_TYPE,
+    severity=Severity.ERROR,
+    title="Requirements that no type meets",
+    why="The pool never launches a node, and pods that only it would take wait for ever.",
+    action="Correct the requirement, or name a catalogue that has the type (--catalog).",
+    find=find,
+    manifests=True,
+)

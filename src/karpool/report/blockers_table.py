@@ -1,0 +1,131 @@
+"""Blockers in a terminal, and as lines for a spreadsheet."""
+
+import csv
+from io import StringIO
+from typing import Final
+
+from karpool.report.formatting import HOURS_PER_MONTH, UNKNOWN, amount, count, names_of, per_hour
+from karpool.report.table_layout import TableColumn
+from karpool.report.terminal import Cell, Screen, right, wrapped
+from karpool.report.what_if_document import BlockersDocument, LiftPart
+
+_SHOWN: Final = 20
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_HEAD: Final = (
+    "owner",
+    "codes",
+    "objects",
+    "namespaces",
+    "workloads",
+    "savingsPerHour",
+    "savingsPerMonth",
+    "computed",
+    "atMostPerHour",
+    "nodesHeld",
+    "nodesHeldAlone",
+    "nodesFewer",
+    "evictions",
+    "lift",
+)
+
+
+def print_blockers(found: BlockersDocument, screen: Screen, *, everything: bool) -> None:
+    """What the cluster comes to today, and a line for each blocker, those that are worth most first."""
+    today = found.today
+    screen.line(screen.text("Blockers", "bold"), f" as of {found.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
+    screen.line(
+        f"Today's plan ends at {per_hour(today.price_after)} with {count(today.nodes_after, 'node')} (before:"
+        f" {per_hour(today.price_before)}, {today.nodes_before:,}); {found.held:,} of these are held by something."
+    )
+    screen.line(f"Planned with --search {found.search.replace(', effort ', ' --effort ')}, for each blocker again.")
+    useful = [lift for lift in found.blockers if everything or _matters(lift)]
+    shown = useful if everything else useful[:_SHOWN]
+    if not shown:
+        screen.heading("Nothing that can be lifted keeps any money where it is.")
+        return
+    screen.heading("What lifting each alone is worth" + (f", by {found.by}" if found.by else ""))
+    columns = (
+        right("$/h"),
+        right("$/month", spare=1),
+        right("nodes", spare=2, name="nodes held (alone)"),
+        TableColumn("what", wraps=True),
+        wrapped("how"),
+    )
+    screen.table(columns, (_row(lift, screen) for lift in shown))
+    _say_what_is_not_known(found, shown, screen)
+
+
+def _matters(lift: LiftPart) -> bool:
+    if lift.computed:
+        return bool(lift.savings_per_hour)
+    return bool(lift.lift) and lift.at_most != 0
+
+
+def _say_what_is_not_known(found: BlockersDocument, shown: list[LiftPart], screen: Screen) -> None:
+    computed = sum(lift.computed for lift in found.blockers)
+    screen.line(f"nodes: held, and how many of them nothing else holds. {count(computed, 'blocker')} computed.")
+    if any(not lift.computed for lift in shown):
+        sign = "<=" if screen.plain else "≤"
+        screen.line(f"{sign}: not computed, worth no more than that; --top N computes more.")
+    hidden = len(found.blockers) - len(shown)
+    if hidden:
+        screen.line(f"and {hidden:,} more that are worth less, or nothing by themselves; --all lists them")
+
+
+def _row(lift: LiftPart, screen: Screen) -> tuple[Cell, ...]:
+    sign = "" if lift.computed else "<= " if screen.plain else "≤ "
+    price = lift.savings_per_hour if lift.computed else lift.at_most
+    month = UNKNOWN if price is None else f"{sign}{price * HOURS_PER_MONTH:,.0f}"
+    known = UNKNOWN if price is None else f"{sign}{amount(price)}"
+    held = f"{len(lift.nodes):,} ({lift.alone:,})" if lift.nodes else ""
+    what = [f"{detail.code}: {detail.object or detail.message}" for detail in lift.blockers[:3]]
+    if len(lift.blockers) > len(what):
+        what.append(f"and {len(lift.blockers) - len(what):,} more")
+    about = [lift.name, *(f"  {line}" for line in what)] if lift.name else what
+    return (
+        screen.text(known, "green"),
+        month,
+        held,
+        screen.lines(about),
+        names_of(lift.lift) or lift.blockers[0].message,
+    )
+
+
+def blockers_csv(found: BlockersDocument) -> str:
+    """A line for each blocker under a head; what is not known is empty."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_HEAD)
+    for lift in found.blockers:
+        writer.writerow(map(_cell, _fields(lift)))
+    return text.getvalue()
+
+
+def _fields(lift: LiftPart) -> tuple[object, ...]:
+    details = lift.blockers
+    return (
+        lift.name,
+        " ".join(dict.fromkeys(detail.code for detail in details)),
+        "; ".join(dict.fromkeys(detail.object for detail in details if detail.object)),
+        " ".join(sorted({name for detail in details for name in detail.namespaces})),
+        "; ".join(dict.fromkeys(name for detail in details for name in detail.workloads)),
+        lift.savings_per_hour,
+        lift.savings_per_month,
+        lift.computed,
+        lift.at_most,
+        len(lift.nodes),
+        lift.alone,
+        lift.nodes_fewer,
+        lift.evictions,
+        "; ".join(lift.lift),
+    )
+
+
+def _cell(value: object) -> str:
+    """A value of which no spreadsheet makes a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text

@@ -1,0 +1,37 @@
+"""A what-if as YAML, to be applied or simulated."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from karpool.disruption.what_if.exports import export, scenario
+from karpool.disruption.what_if.knob import Knob
+from karpool.disruption.what_if.question import Question
+
+
+def patch_files(question: Question, knobs: Sequence[Knob]) -> dict[str, str]:
+    """By NodePool: a merge patch, with the command that applies it; nothing for pools that stay as they are."""
+    exported = export(question, knobs)
+    beside = [f"# Also: karpool run {' '.join(exported.options)}"] if exported.options else []
+    beside += [f"# By hand: {_comment(words)}" for words in exported.by_hand]
+    return {
+        name: "\n".join([f"# kubectl patch nodepool {name} --type merge --patch-file FILE", *beside, _yaml(patch)])
+        for name, patch in exported.patches.items()
+    }
+
+
+def scenario_file(question: Question, knobs: Sequence[Knob], cluster: str = "cluster.json.zst") -> str:
+    """A scenario for `karpool simulate`, beside the file that `karpool snapshot -o` has written."""
+    head = f"# karpool snapshot -o {_comment(cluster)} && karpool simulate FILE"
+    return f"{head}\n{_yaml(scenario(question, knobs, cluster))}"
+
+
+def _comment(text: str) -> str:
+    """Text that stays on its line, whatever it says."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _yaml(value: Any) -> str:
+    written: str = yaml.safe_dump(value, sort_keys=False, width=100)
+    return written

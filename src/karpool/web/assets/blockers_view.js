@@ -1,0 +1,122 @@
+/* What keeps the most money where it is, and whom to ask. */
+
+import { ask } from "./live.js";
+import { card, choice, perMonth, table, working } from "./controls.js";
+
+const GROUPS = [["", "Each alone"], ["namespace", "By namespace"], ["workload", "By workload"], ["label", "By label"]];
+
+export class BlockersView {
+  constructor(root, page, place) {
+    this.root = root;
+    this.page = page;
+    this.by = place.by || "";
+    this.label = page.ownerLabel || commonLabel(page.live.fleet);
+    this.body = element("div.view");
+    this.labelInput = element("input.search.short", { "aria-label": "Label that names the owner", value: this.label, spellcheck: "false" });
+    this.labelInput.addEventListener("change", () => ((this.label = page.ownerLabel = this.labelInput.value.trim()), this.by === "label" && this.ask()));
+    root.replaceChildren(
+      element("section.card.controls", { "aria-label": "Group by" }, choice("Lift together", GROUPS, this.by, (key) => ((this.by = key), this.ask())), this.labelInput),
+      this.body
+    );
+    this.ask();
+  }
+
+  close() {
+    if (this.asking) this.asking.abort();
+  }
+
+  changed() {}
+
+  refresh() {}
+
+  async ask() {
+    if (this.asking) this.asking.abort();
+    const asking = (this.asking = new AbortController());
+    this.labelInput.hidden = this.by !== "label";
+    const by = this.by === "label" ? `label=${this.label}` : this.by;
+    const busy = working("Looking for what holds nodes …");
+    this.body.replaceChildren(element("section.card", null, busy, element("p.quiet", null, "The engine plans again with each blocker lifted. That takes seconds for hundreds of nodes, and up to two minutes for thousands.")));
+    try {
+      const answer = await ask(this.page.live, "blockers", by ? { by } : {}, { progress: busy.progress, signal: asking.signal });
+      this.show(answer.blockers);
+    } catch (problem) {
+      if (problem.name !== "AbortError") this.body.replaceChildren(element("section.card.problem", { role: "alert" }, problem.message));
+    }
+  }
+
+  show(found) {
+    const lifts = found.blockers;
+    const worth = lifts.filter((lift) => lift.computed && lift.savingsPerHour > 0);
+    const best = worth[0];
+    const most = Math.max(1e-9, ...worth.map((lift) => lift.savingsPerHour));
+    const held = lifts.length;
+    this.body.replaceChildren(
+      element(
+        "section.totals.four",
+        { "aria-label": "Blockers in short" },
+        card("Worth most", best ? money(best.savingsPerHour) : "nothing", best ? [perMonth(best.savingsPerHour), element("br"), best.name || best.blockers[0].object] : "no single blocker keeps money where it is", ".hero"),
+        card("Blockers", number(held), `${number(worth.length)} worth something alone`),
+        card("Nodes held", number(found.held), `of ${plural(found.today.nodesAfter, "node")} after today's plan`),
+        card("After today's plan", money(found.today.priceAfter), `now ${money(found.today.priceBefore)}`)
+      ),
+      element(
+        "section.card",
+        { "aria-labelledby": "blockers-title" },
+        element("h2", { id: "blockers-title" }, "What lifting each alone is worth"),
+        element("p.quiet", null, `Amounts do not add up: a node may have several blockers. Planned with search ${found.search}.`),
+        lifts.length ? this.table(lifts, most) : element("p", null, "Nothing holds a node after today's plan.")
+      )
+    );
+  }
+
+  table(lifts, most) {
+    return table(
+      "Blockers, those that are worth most first",
+      [
+        { words: "What", cell: (lift) => what(lift) },
+        { words: "Worth", number: true, cell: (lift) => worthOf(lift, most) },
+        { words: "A month", number: true, cell: (lift) => (lift.computed ? `${number(Math.round(lift.savingsPerMonth))} $` : "") },
+        { words: "Nodes held", number: true, cell: (lift) => `${number(lift.nodes.length)}${lift.alone === lift.nodes.length ? "" : ` (${number(lift.alone)} by nothing else)`}` },
+        { words: "More evictions", number: true, cell: (lift) => (lift.evictions === null ? "" : number(lift.evictions).replace("-", "−")) },
+        { words: "What lifts it", cell: (lift) => this.how(lift) },
+      ],
+      lifts
+    );
+  }
+
+  how(lift) {
+    if (!lift.lift.length) return element("span.quiet", null, "nothing that is known here");
+    const shown = lift.lift.slice(0, 3).map((words) => element("div", null, words));
+    if (lift.lift.length > 3) shown.push(element("div.quiet", null, `and ${number(lift.lift.length - 3)} more`));
+    const knobs = JSON.stringify(lift.knobs);
+    if (knobs.length < 5000) shown.push(element("a.link", { href: "#what-if?" + new URLSearchParams({ knobs }) }, "Try it"));
+    return shown;
+  }
+}
+
+function what(lift) {
+  const first = lift.blockers[0];
+  const codes = [...new Set(lift.blockers.map((blocker) => blocker.code))];
+  const namespaces = [...new Set(lift.blockers.flatMap((blocker) => blocker.namespaces))];
+  const workloads = [...new Set(lift.blockers.flatMap((blocker) => blocker.workloads))];
+  const more = [];
+  if (lift.name) more.push(element("div.quiet", null, codes.join(", ") + ` (${plural(lift.blockers.length, "blocker")})`));
+  else more.push(element("div.quiet", null, `${first.code}: ${first.message}`));
+  const owners = [...workloads.filter((name) => name !== first.object).slice(0, 3), ...(workloads.length ? [] : namespaces.slice(0, 3))];
+  if (owners.length) more.push(element("div.quiet", null, `for ${owners.join(", ")}${workloads.length > 3 ? ` and ${number(workloads.length - 3)} more` : ""}`));
+  return [element("b", null, element("bdi", null, lift.name || first.object)), ...more];
+}
+
+function worthOf(lift, most) {
+  if (!lift.computed) return element("span.quiet", null, lift.atMost === null ? "?" : `≤ ${money(lift.atMost)}`);
+  const bar = element("span.type-bar", { "aria-hidden": "true" }, element("i.c2"));
+  bar.firstChild.style.width = (100 * lift.savingsPerHour) / most + "%";
+  return [lift.savingsPerHour > 0 ? element("b", null, money(lift.savingsPerHour)) : "0 alone", bar];
+}
+
+/* The label that most pods have of those that usually name a team. */
+export function commonLabel(fleet) {
+  const usual = ["team", "owner", "app.kubernetes.io/part-of", "squad", "cost-center", "app.kubernetes.io/name", "app"];
+  const labels = new Set(fleet.labels.flatMap((own) => Object.keys(own || {})));
+  return usual.find((key) => labels.has(key)) || "team";
+}

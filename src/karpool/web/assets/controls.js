@@ -1,0 +1,77 @@
+/* Small parts that several views have. */
+
+/* Buttons of which one is pressed. */
+export function choice(label, options, value, chosen) {
+  const buttons = options.map(([key, words]) =>
+    element("button", { type: "button", value: key, "aria-pressed": String(key === value), onclick: () => press(key) }, words)
+  );
+  function press(key) {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === key));
+    chosen(key);
+  }
+  return element("div.choice", { role: "group", "aria-label": label }, ...buttons);
+}
+
+export function card(label, value, note, kind = "") {
+  return element("div.card" + kind, null, element("p.label", null, label), element("p.big", null, ...[value].flat()), element("p.quiet", null, ...[note].flat()));
+}
+
+export function select(label, options, value, chosen) {
+  const made = element(
+    "select",
+    { "aria-label": label, onchange: () => chosen(made.value) },
+    ...options.map(([key, words]) => {
+      const option = element("option", { value: key }, words);
+      option.selected = key === value;
+      return option;
+    })
+  );
+  return made;
+}
+
+/* A table: columns [{words, number, cell(row)}], rows; in a frame that scrolls sideways where it must. */
+export function table(caption, columns, rows, rowOptions = () => ({})) {
+  const head = element("tr", null, ...columns.map((column) => element("th" + (column.number ? ".number-cell" : ""), { scope: "col" }, column.words)));
+  const body = rows.map((row) => {
+    const { onclick, kind } = rowOptions(row);
+    const cells = columns.map((column, index) => {
+      const tag = index === 0 ? "th" : "td";
+      const made = element(tag + (column.number ? ".number-cell" : ""), index === 0 ? { scope: "row" } : { "data-label": column.words }, ...[column.cell(row)].flat());
+      return made;
+    });
+    return element("tr" + (kind ? "." + kind : ""), onclick ? { onclick } : null, ...cells);
+  });
+  const made = element("table.list", null, element("caption.unseen", null, caption), element("thead", null, head), element("tbody", null, ...body));
+  return element("div.scroll", { tabindex: "0", role: "region", "aria-label": caption }, made);
+}
+
+/* What is said while an answer is worked out. */
+export function working(what) {
+  const words = element("span", null, what);
+  const bar = element("span.meter.wide", { "aria-hidden": "true" }, element("i"));
+  const made = element("p.working", { role: "status" }, element("span.spin", { "aria-hidden": "true" }), words, bar);
+  bar.hidden = true;
+  made.progress = (said, done, most) => {
+    words.textContent = said + (most ? ` (${number(done)} of ${number(most)})` : done ? ` (${number(done)})` : "");
+    bar.hidden = !most;
+    if (most) bar.firstChild.style.width = Math.min(100, (100 * done) / most) + "%";
+  };
+  return made;
+}
+
+export function say(words) {
+  byId("said").textContent = words;
+}
+
+/* "2026-11-18 19:31:04 UTC" */
+export function moment(text) {
+  return text ? text.replace("T", " ").replace(/(\.\d+)?(Z|\+00:00)$/, " UTC") : "?";
+}
+
+export function clock(text) {
+  return text ? text.slice(11, 19) : "?";
+}
+
+export function perMonth(price) {
+  return price === null || price === undefined ? "? $ a month" : `${number(Math.round(price * 730))} $ a month`;
+}

@@ -1,0 +1,287 @@
+/* All nodes of now, by pool: totals, search, and what happens. */
+
+import { Blocks, firstZoom, meter, price, SIZES } from "./blocks.js";
+import { card, choice, clock, perMonth, say, select } from "./controls.js";
+import { spark } from "./chart.js";
+import { byName, share, totals } from "./fleet.js";
+import { capacityColour, heat, HEAT_WORDS, OTHERS, outcomeColour, ranked } from "./palette.js";
+import { HINT, matcher } from "./search.js";
+
+const LATELY = 8;
+const REDRAW_MS = 250;
+const NO_POOL = "no pool";
+
+export class FleetView {
+  constructor(root, page, place) {
+    this.root = root;
+    this.page = page;
+    this.state = { query: place.q || "", group: "pool", colour: "use", measure: "cpu", zoom: null };
+    this.lately = [];
+    this.prices = [];
+    this.pending = new Set();
+    this.build();
+    this.refresh();
+  }
+
+  get fleet() {
+    return this.page.live.fleet;
+  }
+
+  build() {
+    this.totals = element("section.totals.five", { "aria-label": "Totals" });
+    this.search = element("input.search", { type: "search", placeholder: HINT, "aria-label": "Search and filter nodes: " + HINT, spellcheck: "false", autocomplete: "off" });
+    this.search.value = this.state.query;
+    this.search.addEventListener("input", () => this.searched(this.search.value));
+    this.picks = element("div.picks");
+    this.zoom = element("input", { type: "range", min: "0", max: String(SIZES.length - 1), step: "1", "aria-label": "Zoom, from small cells to bars" });
+    this.zoom.addEventListener("input", () => ((this.state.zoom = Number(this.zoom.value)), this.draw()));
+    const colours = [["use", "Use"], ["namespace", "Namespace"], ["plan", "Plan"], ["capacity", "Capacity"]];
+    this.legend = element("div.legend", { role: "group", "aria-label": "What colours mean" });
+    this.showing = element("p.quiet.showing", { role: "status" });
+    this.lines = element("ul.lately", { "aria-label": "What has happened since this page was opened" });
+    this.latelyCard = element("section.card.lately-card", { "aria-label": "Lately" }, element("h2", null, "Lately"), this.lines);
+    this.latelyCard.hidden = true;
+    this.blocksRoot = element("div.pools");
+    this.root.replaceChildren(
+      this.totals,
+      element(
+        "section.card.finder",
+        { "aria-label": "Search and display" },
+        element("div.finder-row", null, this.search, this.picks),
+        element(
+          "div.controls",
+          null,
+          choice("Group by", [["pool", "Pools"], ["type", "Types"], ["zone", "Zones"]], this.state.group, (key) => this.set("group", key)),
+          choice("Measure", [["cpu", "CPU"], ["memory", "Memory"]], this.state.measure, (key) => this.set("measure", key)),
+          choice("Colour by", colours, this.state.colour, (key) => this.set("colour", key)),
+          element("label.zoom", null, element("span.quiet", null, "Zoom"), this.zoom)
+        ),
+        this.legend,
+        this.showing
+      ),
+      this.latelyCard,
+      this.blocksRoot
+    );
+    this.blocks = new Blocks(this.blocksRoot, this.look(), {
+      open: (node, pod) => this.page.explain(pod ? { pod } : { node }),
+      openPool: (group) => this.page.explain({ pool: group.title }),
+      tooltip: this.page.tip,
+    });
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.blocks.close();
+  }
+
+  look() {
+    return {
+      measure: () => this.state.measure,
+      complete: () => this.page.live.complete,
+      segments: (node) => this.segments(node),
+      mark: (node) => this.mark(node),
+      label: (node) => this.label(node),
+      rank: (pod) => this.ranks.get(pod.namespace),
+      moving: () => false,
+      faint: () => false,
+    };
+  }
+
+  segments(node) {
+    const { colour, measure } = this.state;
+    const used = share(node, measure);
+    if (colour === "use") return [[used, heat(used)]];
+    if (colour === "capacity") return [[used, capacityColour(node)]];
+    if (colour === "plan") return [[used, outcomeColour(this.page.planned.outcome(node))]];
+    const sums = new Map();
+    for (const pod of node.pods) {
+      const rank = this.ranks.get(pod.namespace) ?? OTHERS;
+      sums.set(rank, (sums.get(rank) || 0) + pod[measure]);
+    }
+    return [...sums].sort((a, b) => a[0] - b[0]).map(([rank, sum]) => [node[measure] ? sum / node[measure] : 0, "--c" + rank]);
+  }
+
+  mark(node) {
+    if (node.status === "leaving") return { kind: "went", text: "leaving", line: "--bad", cross: true };
+    if (node.status === "starting") return { kind: "new", text: "starting", line: "--new", dashed: true };
+    if (node.status === "not ready") return { kind: "went", text: "not ready", line: "--bad" };
+    if (node.status === "cordoned") return { kind: "keep", text: "cordoned", line: "--quiet", dashed: true };
+    const outcome = this.page.planned.outcome(node);
+    if (this.state.colour === "plan" && outcome && outcome !== "keep") return { kind: "went", text: `${outcome} planned`, cross: true };
+    return {};
+  }
+
+  label(node) {
+    const use = `CPU ${percent(share(node, "cpu"))}, memory ${percent(share(node, "memory"))}`;
+    return [node.name, money(node.price), node.type, use, plural(node.pods.size, "pod"), this.page.describe(node)].filter(Boolean).join(", ");
+  }
+
+  set(key, value) {
+    this.state[key] = value;
+    if (key === "colour" && value === "plan") this.page.planned.want();
+    this.draw();
+  }
+
+  searched(text) {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => {
+      this.state.query = text;
+      this.draw();
+      say(this.showing.textContent);
+    }, 120);
+  }
+
+  /* Adds a term to what is searched, or takes the one of the same key out. */
+  pick(key, value) {
+    const rest = this.search.value.split(/\s+/).filter((word) => word && !word.startsWith(key + ":"));
+    this.search.value = [...rest, ...(value ? [`${key}:${value}`] : [])].join(" ");
+    this.state.query = this.search.value;
+    this.draw();
+  }
+
+  changed(happened) {
+    this.note(happened);
+    for (const node of [...happened.nodes, ...happened.came]) this.pending.add(node);
+    if (this.timer) return;
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      const nodes = [...this.pending];
+      this.pending.clear();
+      if (nodes.length < 200) this.blocks.flash(nodes);
+      this.refresh();
+    }, REDRAW_MS);
+  }
+
+  note(happened) {
+    const lines = [
+      ...happened.came.map((node) => `${node.name} has come (${node.type || "?"}, ${money(node.price)})`),
+      ...happened.gone.map((node) => `${node.name} is gone (${money(node.price)})`),
+    ];
+    if (happened.moved.length) lines.push(`${plural(happened.moved.length, "pod")} bound, such as ${happened.moved[0].name}`);
+    for (const words of lines) this.lately.unshift({ time: clock(this.page.live.time), words });
+    this.lately.length = Math.min(this.lately.length, LATELY);
+  }
+
+  /* Everything that follows from the fleet. */
+  refresh() {
+    if (!this.ranks || !this.rankedAt || performance.now() - this.rankedAt > 10000 || !this.page.live.complete) {
+      this.ranks = ranked(this.fleet.pods.values(), "namespace");
+      this.rankedAt = performance.now();
+      this.drawPicks();
+    }
+    this.drawTotals();
+    this.drawLately();
+    this.draw();
+  }
+
+  drawTotals() {
+    const sum = totals(this.fleet.nodes.values());
+    const rounded = Math.round(sum.price * 1e4) / 1e4;
+    if (this.page.live.complete && this.prices.at(-1) !== rounded) this.prices.push(rounded);
+    if (this.prices.length > 240) this.prices.shift();
+    const amount = (value) => (this.page.live.complete ? number(Math.round(value)) : "…");
+    const asked = (part, whole) => (this.page.live.complete ? percent(whole ? part / whole : NaN) : "…");
+    const { planned } = this.page;
+    const saved = planned.answer ? planned.answer.plan.savings : null;
+    const waiting = this.fleet.pending.size;
+    this.totals.replaceChildren(
+      card("Price", [money(sum.known ? sum.price : null), this.prices.length > 2 ? spark(this.prices, `Price since this page was opened: from ${money(this.prices[0])} to ${money(rounded)}`) : null].filter(Boolean), perMonth(sum.known ? sum.price : null) + (sum.unpriced ? `; ${plural(sum.unpriced, "node")} of unknown price not counted` : ""), ".hero"),
+      card("Nodes", number(sum.nodes), `in ${plural(new Set([...this.fleet.nodes.values()].map((node) => node.pool)).size, "pool")}`),
+      card("Pods", number(this.page.live.complete ? this.fleet.pods.size : this.page.live.podCount), waiting ? `${plural(waiting, "pod")} waiting for a node` : this.page.live.complete ? "none waiting for a node" : "still being read …"),
+      card("CPU asked for", asked(sum.askedCpu, sum.cpu), [meter("", sum.askedCpu, sum.cpu), ` ${amount(sum.askedCpu)} of ${number(Math.round(sum.cpu))} cores`]),
+      card("Memory asked for", asked(sum.askedMemory, sum.memory), [meter("", sum.askedMemory, sum.memory), ` ${amount(sum.askedMemory / 1024)} of ${number(Math.round(sum.memory / 1024))} GiB`])
+    );
+    if (saved && saved.pricePerHour > 0) {
+      const link = element("a.link.saves", { href: "#plan" }, `The plan saves ${money(saved.pricePerHour)} (${saved.percent === null ? "?" : saved.percent.toFixed(1)} %)`);
+      this.totals.firstChild.append(link);
+    }
+  }
+
+  drawLately() {
+    this.latelyCard.hidden = !this.lately.length;
+    this.lines.replaceChildren(...this.lately.map(({ time, words }) => element("li", null, element("span.quiet", null, time), " ", words)));
+  }
+
+  drawPicks() {
+    const pods = [...this.fleet.pods.values()];
+    const pools = values([...this.fleet.nodes.values()].map((node) => node.pool || "none"));
+    const picks = [
+      ["pool", "Pool", pools],
+      ["ns", "Namespace", values(pods.map((pod) => pod.namespace))],
+      ["workload", "Workload", values(pods.map((pod) => pod.workload.split(" ").at(-1)))],
+      ["reason", "Reason to stay", values([...this.page.planned.verdicts.values()].flatMap((verdict) => verdict.reasons.map((reason) => reason.code)))],
+    ];
+    this.picks.replaceChildren(
+      ...picks
+        .filter(([, , names]) => names.length)
+        .map(([key, label, names]) => select(label, [["", label], ...names.slice(0, 2000).map((name) => [name, name || "?"])], this.chosen(key), (value) => this.pick(key, value)))
+    );
+  }
+
+  chosen(key) {
+    const word = this.search.value.split(/\s+/).find((part) => part.startsWith(key + ":"));
+    return word ? word.slice(key.length + 1) : "";
+  }
+
+  draw() {
+    const wanted = matcher(this.state.query, (node) => this.page.planned.reasons(node));
+    const all = [...this.fleet.nodes.values()];
+    const nodes = wanted ? all.filter(wanted) : all;
+    if (this.state.zoom === null && all.length) this.state.zoom = firstZoom(all.length);
+    const zoom = this.state.zoom ?? 4;
+    this.zoom.value = String(zoom);
+    this.drawLegend(zoom);
+    const sum = totals(nodes);
+    this.showing.textContent = wanted
+      ? `${number(nodes.length)} of ${plural(all.length, "node")} · ${price(sum)} · ${percent(sum.cpu ? sum.askedCpu / sum.cpu : NaN)} of CPU and ${percent(sum.memory ? sum.askedMemory / sum.memory : NaN)} of memory asked for`
+      : `${plural(all.length, "node")}. ${SIZES[zoom] === null ? "Each bar is a node, filled by what its pods ask for" : "Each cell is a node, filled from below by what its pods ask for"}.`;
+    this.blocks.show(this.groups(nodes), zoom);
+  }
+
+  groups(nodes) {
+    const key = this.state.group;
+    const found = new Map();
+    for (const node of nodes) {
+      const name = node[key] || "";
+      if (!found.has(name)) found.set(name, []);
+      found.get(name).push(node);
+    }
+    const order = (a, b) => (a.type < b.type ? -1 : a.type > b.type ? 1 : byName(a, b));
+    const groups = [...found].map(([name, own]) => ({
+      key: key + ":" + name,
+      title: name || (key === "pool" ? NO_POOL : "?"),
+      pool: key === "pool",
+      nodes: own.sort(order),
+      price: totals(own).price,
+    }));
+    return groups.sort((a, b) => b.price - a.price || (a.title < b.title ? -1 : 1));
+  }
+
+  drawLegend(zoom) {
+    const { colour } = this.state;
+    const entries =
+      SIZES[zoom] === null || colour === "namespace"
+        ? namespaces(this.ranks)
+        : colour === "use"
+          ? HEAT_WORDS.map((words, step) => ["heat" + step, words])
+          : colour === "capacity"
+            ? [["c0", "on-demand"], ["c2", "spot"], ["c4", "reserved"]]
+            : [["c0", "stays"], ["c1", "deleted"], ["c3", "replaced"], ["c10", "not planned yet"]];
+    const marks = [["marked-went", "leaving, or not ready"], ["marked-new", "starting"], ...(colour === "plan" ? [["crossed", "crossed: goes"]] : [])];
+    const key = JSON.stringify(entries);
+    if (this.legendKey === key) return;
+    this.legendKey = key;
+    this.legend.replaceChildren(...[...entries, ...marks].map(([kind, words]) => element("span", null, element("i." + kind), words)));
+  }
+}
+
+function namespaces(ranks) {
+  const own = [...ranks].filter(([, place]) => place < OTHERS).map(([name, place]) => ["c" + place, name || "?"]);
+  const rest = ranks.size - own.length;
+  if (rest) own.push(["c" + OTHERS, plural(rest, "other namespace")]);
+  return [...own, ["c10.daemon", "striped: DaemonSet"]];
+}
+
+function values(names) {
+  return [...new Set(names)].sort();
+}

@@ -1,0 +1,237 @@
+/* What if? Knobs, and where plans end then beside where they end today. */
+
+import { ask } from "./live.js";
+import { perMonth, say, select, table, working } from "./controls.js";
+import { KNOBS, knobsOf } from "./knobs.js";
+
+const WAIT_MS = 250;
+const KEPT = 12;
+const USUAL = [
+  ["No budgets", [{ knob: "budgetsOff" }]],
+  ["Consolidate at once", [{ knob: "consolidateAfter", value: "0s" }]],
+  ["No pod is do-not-disrupt", [{ knob: "doNotDisruptOff" }]],
+  ["Spot to spot", [{ knob: "spotToSpot", value: true }]],
+  ["Every machine allowed", [{ knob: "anyMachine" }]],
+  ["Evictions cost nothing", [{ knob: "evictionPrice", value: 0 }]],
+  ["0.01 $/h for each node", [{ knob: "nodeFee", value: 0.01 }]],
+];
+
+export class WhatIfView {
+  constructor(root, page, place) {
+    this.root = root;
+    this.page = page;
+    this.values = {};
+    this.tried = page.tried || (page.tried = []);
+    this.given = read(place.knobs);
+    this.build();
+    if (this.given) this.ask(this.given);
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    if (this.asking) this.asking.abort();
+  }
+
+  changed() {}
+
+  refresh() {
+    if (!this.form.childElementCount || this.form.contains(document.activeElement)) return;
+    this.drawForm();
+  }
+
+  build() {
+    this.form = element("form.knobs", { "aria-label": "Knobs", onsubmit: (event) => event.preventDefault() });
+    this.result = element("section.card.result", { "aria-label": "What it comes to", "aria-live": "polite" });
+    this.exports = element("section.card.exports", { "aria-label": "To keep it", hidden: "" });
+    this.list = element("section.card", { "aria-labelledby": "tried-title" });
+    this.root.replaceChildren(
+      element("div.what-if", null, element("section.card", null, element("h2", null, "Knobs"), element("p.quiet", null, "Turn one, and see at once what it saves. Nothing is changed in the cluster."), this.form), element("div.answers", null, this.result, this.list, this.exports))
+    );
+    this.drawForm();
+    this.explainNothing();
+    this.drawTried();
+  }
+
+  explainNothing() {
+    this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.quiet", null, this.given ? "" : "Turn a knob: here you see the price at the end of the plan, and the evictions on the way, beside today's."), element("p.presets", null, ...USUAL.map(([words, knobs]) => element("button.more", { type: "button", onclick: () => this.ask(knobs) }, words))));
+  }
+
+  drawForm() {
+    const { fleet } = this.page.live;
+    const context = {
+      pools: fleet.pools.map((pool) => pool.name).sort(),
+      workloads: [...new Set([...fleet.pods.values()].filter((pod) => !pod.daemon).map((pod) => pod.workload))].sort().slice(0, 3000),
+      namespaces: [...new Set([...fleet.pods.values()].map((pod) => pod.namespace))].sort(),
+    };
+    this.form.replaceChildren(
+      ...KNOBS.map(({ title, knobs }) => element("fieldset", null, element("legend", null, title), ...knobs.map((knob) => this.control(knob, context)))),
+      element("button.more", { type: "button", onclick: () => this.clear() }, "All as it is")
+    );
+  }
+
+  control(knob, context) {
+    const set = (value) => this.turn(knob.key, value);
+    const value = this.values[knob.key];
+    const name = `knob-${knob.key}`;
+    let input;
+    if (knob.kind === "switch") {
+      input = element("input", { type: "checkbox", id: name, onchange: () => set(input.checked) });
+      input.checked = Boolean(value);
+      return element("label.knob.switch", { for: name }, input, element("span", null, knob.words));
+    }
+    if (knob.options) {
+      input = select(knob.words, knob.options(context), value ?? "", set);
+    } else {
+      input = element("input", { type: knob.kind, id: name, "aria-label": knob.words, placeholder: knob.hint || "as it is", min: knob.min, max: knob.max, step: knob.step, autocomplete: "off", spellcheck: "false" });
+      input.value = value ?? "";
+      input.addEventListener("input", () => set(input.value));
+    }
+    return element("label.knob", null, element("span", null, knob.words), input);
+  }
+
+  clear() {
+    this.values = {};
+    this.given = null;
+    this.drawForm();
+    if (this.asking) this.asking.abort();
+    this.exports.hidden = true;
+    this.explainNothing();
+  }
+
+  turn(key, value) {
+    this.values[key] = value;
+    this.given = null;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      const knobs = knobsOf(this.values);
+      if (knobs.length) this.ask(knobs);
+      else this.clear();
+    }, WAIT_MS);
+  }
+
+  /* Only the latest question counts: the one before is given up. */
+  async ask(knobs) {
+    if (this.asking) this.asking.abort();
+    const asking = (this.asking = new AbortController());
+    const busy = working("Planning …");
+    const since = performance.now();
+    const shown = this.result.querySelector(".outcome");
+    this.result.replaceChildren(element("h2", null, "What it comes to"), busy);
+    if (shown) this.result.append(shown), shown.classList.add("old");
+    try {
+      const answer = await ask(this.page.live, "what-if", { knobs: JSON.stringify(knobs) }, { progress: busy.progress, signal: asking.signal });
+      this.show(answer, (performance.now() - since) / 1000);
+    } catch (problem) {
+      if (problem.name === "AbortError" || asking !== this.asking) return;
+      this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.problem", { role: "alert" }, problem.message));
+    }
+  }
+
+  show(answer, seconds) {
+    const { today, then, words, search, onwards } = answer.whatIf;
+    const saved = difference(today.priceAfter, then.priceAfter);
+    const verdict = saved === null ? "unknown" : Math.abs(saved) < 5e-5 ? "the same" : saved > 0 ? `${money(saved)} less` : `${money(-saved)} more`;
+    this.result.replaceChildren(
+      element("h2", null, "What it comes to"),
+      element(
+        "div.outcome",
+        null,
+        element("p.big" + (saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, element("span.pill", null, saved === null ? "?" : perMonth(Math.abs(saved)))),
+        element("ul.plain.words", null, ...words.map((text) => element("li", null, text))),
+        table(
+          "Where plans end",
+          [
+            { words: "At the end of the plan", cell: (row) => row[0] },
+            { words: "Today's rules", number: true, cell: (row) => row[1] },
+            { words: "What if", number: true, cell: (row) => element("b", null, row[2]) },
+          ],
+          [
+            ["Price", money(today.priceAfter), money(then.priceAfter)],
+            ["Nodes", number(today.nodesAfter), number(then.nodesAfter)],
+            ["Evictions on the way", number(today.evictions), number(then.evictions)],
+            ["Nodes launched", number(today.launches), number(then.launches)],
+            ["Saves of today's price", money(today.savingsPerHour), money(then.savingsPerHour)],
+          ]
+        ),
+        bars(today, then),
+        element("p.quiet.showing", null, `Both planned with search ${search}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.`)
+      )
+    );
+    this.remember(answer, saved);
+    this.drawExports(answer);
+    say(`${words.join("; ")}: ${verdict}`);
+  }
+
+  remember(answer, saved) {
+    const { words, then } = answer.whatIf;
+    const key = words.join("; ");
+    const kept = this.tried.filter((entry) => entry.words !== key);
+    kept.unshift({ words: key, saved, price: then.priceAfter, nodes: then.nodesAfter, evictions: then.evictions, knobs: answer.whatIf.knobs });
+    this.tried.splice(0, this.tried.length, ...kept.slice(0, KEPT));
+    this.drawTried();
+  }
+
+  drawTried() {
+    const rows = [...this.tried].sort((a, b) => (b.saved ?? -Infinity) - (a.saved ?? -Infinity));
+    this.list.hidden = !rows.length;
+    this.list.replaceChildren(
+      element("h2", { id: "tried-title" }, "Tried so far"),
+      table(
+        "Tried so far",
+        [
+          { words: "What if", cell: (row) => element("button.link", { type: "button", onclick: () => this.ask(row.knobs) }, row.words) },
+          { words: "Saves besides", number: true, cell: (row) => money(row.saved) },
+          { words: "Price", number: true, cell: (row) => money(row.price) },
+          { words: "Nodes", number: true, cell: (row) => number(row.nodes) },
+          { words: "Evictions", number: true, cell: (row) => number(row.evictions) },
+        ],
+        rows
+      )
+    );
+  }
+
+  drawExports(answer) {
+    const files = [...Object.entries(answer.patches).map(([pool, text]) => [`NodePool ${pool}: patch`, `${pool}-patch.yaml`, text]), ["Scenario for karpool simulate", "what-if.yaml", answer.scenario]];
+    this.exports.hidden = false;
+    this.exports.replaceChildren(
+      element("h2", null, "To keep it"),
+      answer.options.length ? element("p", null, "Options: ", element("code", null, `karpool run ${answer.options.join(" ")}`)) : "",
+      ...answer.byHand.map((words) => element("p.quiet", null, `By hand: ${words}`)),
+      ...files.map(([title, name, text]) => file(title, name, text))
+    );
+  }
+}
+
+function file(title, name, text) {
+  const copy = element("button.more", { type: "button", onclick: async () => (await navigator.clipboard.writeText(text), say("Copied.")) }, "Copy");
+  const save = element("button.more", { type: "button", onclick: () => download(name, text) }, "Save");
+  return element("details.rules", null, element("summary", null, title), element("pre", { tabindex: "0" }, text), element("p", null, copy, " ", save));
+}
+
+function download(name, text) {
+  const link = element("a", { href: URL.createObjectURL(new Blob([text], { type: "application/yaml" })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function bars(today, then) {
+  const most = Math.max(today.priceBefore || 0, then.priceBefore || 0, then.priceAfter || 0) || 1;
+  const line = (words, value, kind) => {
+    const bar = element("span.long-bar", { "aria-hidden": "true" }, element("i." + kind));
+    bar.firstChild.style.width = (100 * (value || 0)) / most + "%";
+    return element("li", null, element("span.quiet", null, words), bar, element("span.number-cell", null, money(value)));
+  };
+  return element("ul.price-bars", null, line("now", today.priceBefore, "c10"), line("today's plan", today.priceAfter, "c0"), line("what if", then.priceAfter, "c2"));
+}
+
+function difference(a, b) {
+  return a === null || b === null ? null : a - b;
+}
+
+function read(text) {
+  try {
+    return text ? JSON.parse(text) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,365 @@
+"""The console of a real `karpool ui` process as a browser shows it. Needs Debian's chromium; nothing is downloaded."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from playwright.sync_api import Browser, Page, expect
+from tests.factories import node, pod
+from tests.web.processes import console
+
+from karpool.cli.main import cli
+from karpool.live.snapshot_file import encode_snapshot
+from karpool.model.objects import Objects
+from karpool.wire.objects import encode_value
+from karpool.wire.output_files import write_whole
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZES = {"laptop": (1280, 800), "phone": (390, 844), "wide": (1920, 1080)}
+PATIENCE = 120_000
+"""How long an answer may take on a machine that does other things, too, in milliseconds."""
+HOSTILE = "<img src=x onerror=alert(1)>"
+SCENARIO = """
+name: small
+pools: [{metadata: {name: general}, spec: {disruption: {consolidateAfter: 30s}}}]
+workloads:
+- {name: web, cpu: 1500m, memory: 1Gi, replicas: {hours: [
+    {at: "00:00", value: 20}, {at: "01:00", value: 120}, {at: "03:00", value: 60}, {at: "05:00", value: 30}]}}
+- {name: api, cpu: 700m, memory: 3Gi, replicas: {hours: [
+    {at: "00:00", value: 12}, {at: "02:00", value: 60}, {at: "04:00", value: 20}]}}
+length: 4h
+policies: {karpool: {decisions: {search: prefix}}}
+"""
+PAINTED = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
+    .data.some((part) => part > 0)"""
+NAMELESS = """() => [...document.querySelectorAll(
+    "button, a, input, select, section, nav, [role=listbox], [role=img]"
+)].filter((part) => !part.hidden && !(
+    part.getAttribute("aria-label") || part.getAttribute("aria-labelledby") || part.textContent.trim()
+    || (part.labels && part.labels.length)
+)).map((part) => part.outerHTML.slice(0, 120))"""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[str]:
+    """The example cluster."""
+    with console("-f", ROOT / "examples", "--catalog=sample", "--at=2026-11-15T12:00:00Z", "--effort=0") as address:
+        yield address
+
+
+class Opened:
+    """A page in a window, with everything that went wrong in it."""
+
+    def __init__(self, browser: Browser, address: str, size: str = "laptop", scheme: str = "light") -> None:
+        width, height = SIZES[size]
+        self.width = width
+        self.page: Page = browser.new_page(
+            viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light"
+        )
+        self.page.set_default_timeout(PATIENCE)
+        self.faults: list[str] = []
+        self.page.on("console", lambda message: self.faults.append(message.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
+        self.page.on("request", lambda request: request.url.startswith(address) or self.faults.append(request.url))
+        self.page.on("request", lambda request: request.method in ("GET", "HEAD") or self.faults.append(request.method))
+        self.page.goto(address)
+        self.page.wait_for_selector(".pool")
+
+    def view(self, name: str) -> Page:
+        self.page.get_by_role("link", name=name, exact=True).click()
+        expect(self.page.locator("#view .working")).to_have_count(0, timeout=PATIENCE)
+        return self.page
+
+    def expect_fits(self) -> None:
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= self.width
+
+
+@pytest.fixture
+def opened(browser: Browser, shop: str) -> Iterator[Opened]:
+    made = Opened(browser, shop)
+    yield made
+    assert made.faults == []
+    made.page.close()
+
+
+def test_the_fleet_has_every_node_in_its_pool(opened: Opened) -> None:
+    page = opened.page
+    expect(page.locator(".bar")).to_have_count(12)
+    general = page.locator(".pool", has_text="general-1")
+    expect(general.locator(".pool-facts")).to_have_text("8 nodes · 1.92 $/h · 46 pods")
+    chips = general.locator(".chip")
+    expect(chips.filter(has_text="m6i.xlarge")).to_contain_text("6")
+    expect(chips.filter(has_text="us-east-1a")).to_contain_text("3")
+    totals = page.locator(".totals").inner_text()
+    assert "2.23 $/h" in totals
+    assert "1,626 $ a month" in totals
+    assert page.title() == "Fleet · examples · Karpool"
+    assert "aws us-east-1 sample table" in page.locator("footer").inner_text()
+
+
+def test_a_bar_is_filled_by_what_its_pods_ask_for(opened: Opened) -> None:
+    bar = opened.page.locator(".bar", has_text="general-3")
+    filled = bar.locator(".track").evaluate(
+        "track => [...track.children].reduce((sum, slice) => sum + slice.offsetWidth, 0) / track.offsetWidth"
+    )
+    assert filled == pytest.approx(0.45, abs=0.03)
+    expect(bar.locator(".ratio")).to_have_text("45 %")
+
+
+def test_searching_shows_what_is_wanted_only(opened: Opened) -> None:
+    page = opened.page
+    search = page.get_by_role("searchbox")
+    for words, found in (
+        ("pool:batch", 4),
+        ("pool:batch zone:us-east-1a", 2),
+        ("workload:checkout", 3),
+        ("ns:data", 4),
+        ("label:workload=batch", 4),
+        ("general-3", 1),
+        ("shop/ledger", 1),
+        ("nothing-at-all", 0),
+    ):
+        search.fill(words)
+        expect(page.locator(".bar")).to_have_count(found)
+    search.fill("")
+    page.get_by_label("Pool", exact=True).select_option("batch")
+    expect(search).to_have_value("pool:batch")
+    expect(page.locator(".bar")).to_have_count(4)
+
+
+def test_cells_are_zoomed_to_bars_and_back(opened: Opened) -> None:
+    page = opened.page
+    zoom = page.get_by_label("Zoom, from small cells to bars")
+    zoom.fill("2")
+    expect(page.locator(".bar")).to_have_count(0)
+    expect(page.locator("canvas")).to_have_count(2)
+    assert page.locator("canvas").first.evaluate(PAINTED)
+    zoom.fill("4")
+    expect(page.locator(".bar")).to_have_count(12)
+
+
+def test_the_plan_goes_step_by_step(opened: Opened) -> None:
+    page = opened.view("Plan")
+    assert "66.9 %" in page.locator(".totals").inner_text()
+    assert "0.669 $/h" in page.locator(".totals").inner_text()
+    where = page.locator(".where")
+    expect(where).to_contain_text("Today: 12 nodes, 2.23 $/h")
+    expect(page.locator(".badge", has_text="goes next")).to_have_count(1)
+    page.get_by_label("Next step").click()
+    expect(where).to_contain_text("After step 1 of")
+    expect(page.locator(".bar", has_text="batch-4")).to_have_count(0)
+    slider = page.get_by_label("Step of the plan")
+    last = slider.get_attribute("max")
+    slider.fill(last or "0")
+    expect(where).to_contain_text("5 nodes, 0.7378 $/h, 36 evictions")
+    facts = page.locator(".pool-facts")
+    expect(facts.filter(has_text="1 node ")).to_have_count(1)
+    expect(facts.filter(has_text="4 nodes")).to_have_count(1)
+    slider.fill("0")
+    expect(facts.filter(has_text="8 nodes")).to_have_count(1)
+    types = page.locator("table", has_text="Instance type")
+    assert "10 · 1.46 $/h" in types.inner_text()
+
+
+def test_a_knob_changes_the_price(opened: Opened) -> None:
+    page = opened.view("What if")
+    page.get_by_role("button", name="No pod is do-not-disrupt").click()
+    outcome = page.locator(".outcome")
+    expect(outcome).to_contain_text("remove karpenter.sh/do-not-disrupt", timeout=PATIENCE)
+    rows = outcome.locator("tbody tr")
+    expect(rows.filter(has_text="Nodes").first).to_contain_text("5")
+    before = outcome.locator(".big").inner_text()
+    page.get_by_label("Fee for each node, $/h").fill("0.1")
+    expect(outcome.locator(".words")).to_contain_text("count 0.1 $/h for each node", timeout=PATIENCE)
+    expect(outcome.locator(".big")).not_to_have_text(before)
+    assert "more" in outcome.locator(".big").inner_text()
+    page.get_by_label("Fee for each node, $/h").fill("-1")
+    expect(page.locator(".result .problem")).to_contain_text("knobs: ", timeout=PATIENCE)
+    page.get_by_label("Fee for each node, $/h").fill("")
+    page.get_by_label("consolidateAfter").select_option("Never")
+    expect(outcome.locator(".words")).to_contain_text("Never", timeout=PATIENCE)
+    assert page.locator("table", has_text="Saves besides").locator("tbody tr").count() == 3
+    page.locator(".exports summary", has_text="NodePool general").click()
+    patch = page.locator(".exports pre").filter(has_text="nodepool general").inner_text()
+    assert "kubectl patch nodepool general --type merge" in patch
+    assert "consolidateAfter: Never" in patch
+
+
+def test_only_the_latest_question_is_answered(opened: Opened) -> None:
+    """A knob that is turned further gives up what was asked before."""
+    page = opened.view("What if")
+    fee = page.get_by_label("Fee for each node, $/h")
+    for value in ("0.01", "0.02", "0.03", "0.04"):
+        fee.fill(value)
+        page.wait_for_timeout(300)
+    expect(page.locator(".outcome .words")).to_contain_text("count 0.04 $/h", timeout=PATIENCE)
+    expect(page.locator(".outcome")).to_have_count(1)
+
+
+def test_blockers_are_worth_what_lifting_them_saves(opened: Opened) -> None:
+    page = opened.view("Blockers")
+    first = page.locator("table.list tbody tr").first
+    expect(first).to_contain_text("NodePool general", timeout=PATIENCE)
+    expect(first).to_contain_text("0.136 $/h")
+    first.get_by_role("link", name="Try it").click()
+    expect(page.locator(".outcome .words")).to_contain_text("allow all instance types", timeout=PATIENCE)
+    expect(page.locator(".outcome .big")).to_contain_text("0.136 $/h less")
+    opened.view("Blockers")
+    page.get_by_role("button", name="By namespace").click()
+    expect(page.locator("table.list tbody tr", has_text="shop").first).to_be_visible(timeout=PATIENCE)
+
+
+def test_costs_are_shared_by_namespace_workload_and_label(opened: Opened) -> None:
+    page = opened.view("Who pays")
+    rows = page.locator("table.list tbody tr")
+    expect(rows.filter(has_text="shop")).to_contain_text("0.4288 $/h", timeout=PATIENCE)
+    expect(rows.filter(has_text="idle")).to_contain_text("73 %")
+    page.get_by_role("button", name="Workloads").click()
+    expect(rows.filter(has_text="Deployment shop/web")).to_have_count(1, timeout=PATIENCE)
+    page.get_by_role("button", name="By label").click()
+    page.get_by_label("Label to group by").fill("app")
+    page.keyboard.press("Enter")
+    expect(rows.filter(has_text="checkout")).to_have_count(1, timeout=PATIENCE)
+
+
+def test_without_a_journal_the_timeline_says_how_to_get_one(opened: Opened) -> None:
+    page = opened.view("Timeline")
+    expect(page.locator("#view")).to_contain_text("karpool run --journal FILE")
+
+
+def test_the_timeline_tells_what_was_done(browser: Browser, tmp_path: Path) -> None:
+    journal = tmp_path / "decisions.jsonl"
+    (tmp_path / "small.yaml").write_text(SCENARIO)
+    simulated = CliRunner().invoke(cli, ["simulate", str(tmp_path / "small.yaml"), "--journal", str(journal)])
+    assert simulated.exit_code == 0, simulated.stderr
+    with console("-f", ROOT / "examples", "--catalog=sample", f"--journal={journal}") as address:
+        opened = Opened(browser, address)
+        page = opened.view("Timeline")
+        expect(page.locator(".totals")).to_contain_text("completed", timeout=PATIENCE)
+        expect(page.locator("figure svg").first).to_be_visible(timeout=PATIENCE)
+        page.locator("table.list tbody tr").first.get_by_role("button").click()
+        expect(page.locator(".moment h3")).to_contain_text("At 20", timeout=PATIENCE)
+        opened.expect_fits()
+        assert opened.faults == []
+        page.close()
+
+
+def test_a_node_a_pod_and_a_pool_are_explained(opened: Opened) -> None:
+    page = opened.page
+    sheet = page.locator("#sheet")
+    page.locator(".bar", has_text="general-7").click()
+    expect(sheet).to_contain_text("has karpenter.sh/do-not-disrupt")
+    expect(sheet).to_contain_text("if Pod data/export-x7k2p were not marked do-not-disrupt: saves 0.107 $/h")
+    sheet.get_by_role("button", name="data/export-x7k2p").first.click()
+    expect(sheet).to_contain_text("It may not be moved: has karpenter.sh/do-not-disrupt.")
+    expect(sheet).to_contain_text("would take it")
+    expect(sheet).to_contain_text("taint workload=batch:NoSchedule")
+    sheet.get_by_role("button", name="Back").click()
+    expect(sheet.locator("h2")).to_have_text("general-7")
+    sheet.get_by_role("button", name="general", exact=True).click()
+    expect(sheet).to_contain_text("Consolidation")
+    page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+
+
+def test_everything_can_be_done_with_the_keyboard(opened: Opened) -> None:
+    page = opened.page
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.getAttribute('role')") == "listbox":
+            break
+    body = page.locator("[role=listbox]:focus")
+    expect(body).to_have_count(1)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    active = body.get_attribute("aria-activedescendant")
+    assert "general-3" in (page.locator(f"[id='{active}']").get_attribute("aria-label") or "")
+    page.keyboard.press("Enter")
+    expect(page.locator("#sheet h2")).to_have_text("general-3")
+    page.keyboard.press("Escape")
+    expect(page.locator("#sheet")).to_be_hidden()
+    page.get_by_role("link", name="Plan", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".scrubber")).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("Step of the plan").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".where")).to_contain_text("After step 1 of")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_every_view_fits_its_window(browser: Browser, shop: str, size: str, scheme: str) -> None:
+    opened = Opened(browser, shop, size, scheme)
+    for name in opened.page.locator("#views a").all_inner_texts():
+        opened.view(name)
+        opened.expect_fits()
+    opened.page.goto(shop + "#fleet")
+    opened.page.locator(".bar").first.click()
+    expect(opened.page.locator("#sheet .working")).to_have_count(0, timeout=PATIENCE)
+    opened.expect_fits()
+    assert opened.faults == []
+    opened.page.close()
+
+
+def test_what_has_a_role_has_a_name(opened: Opened) -> None:
+    """What a screen reader announces as something to use must say what it is."""
+    for name in opened.page.locator("#views a").all_inner_texts():
+        opened.view(name)
+        assert opened.page.evaluate(NAMELESS) == []
+
+
+def test_a_directory_of_snapshots_lets_choose(browser: Browser, tmp_path: Path) -> None:
+    for cluster, count in (("blue", 1), ("green", 3)):
+        nodes = tuple(node(f"{cluster}-{number}", pool=None) for number in range(count))
+        write_whole(tmp_path / f"{cluster}.json.zst", encode_snapshot(Objects(nodes=nodes)))
+    with console("-f", tmp_path, "--catalog=sample") as address:
+        opened = Opened(browser, address)
+        expect(opened.page.locator(".bar")).to_have_count(1)
+        opened.page.get_by_label("Cluster", exact=True).select_option("green")
+        expect(opened.page.locator(".bar")).to_have_count(3)
+        assert "cluster=green" in opened.page.url
+        assert opened.faults == []
+        opened.page.close()
+
+
+def test_hostile_names_are_only_text(browser: Browser, tmp_path: Path) -> None:
+    """What an API server would refuse may still be in a file."""
+    label = {"team": HOSTILE}
+    evil = replace(node("evil", pool=None), metadata=replace(node("evil", pool=None).metadata, name="evil"))
+    evil = replace(evil, metadata=replace(evil.metadata, labels={**evil.metadata.labels, **label}))
+    owner = pod("p", node="evil", namespace="default", labels=label)
+    owners = tuple(replace(entry, name=HOSTILE) for entry in owner.metadata.owner_references)
+    owner = replace(owner, metadata=replace(owner.metadata, owner_references=owners))
+    objects = {"apiVersion": "v1", "kind": "List", "items": []}
+    items = [
+        {"apiVersion": "v1", "kind": kind, **msgspec.to_builtins(entry, enc_hook=encode_value)}
+        for kind, entry in (("Node", evil), ("Pod", owner))
+    ]
+    (tmp_path / "evil.json").write_bytes(msgspec.json.encode({**objects, "items": items}))
+    with console("-f", tmp_path / "evil.json", "--catalog=sample") as address:
+        opened = Opened(browser, address)
+        page = opened.page
+        page.locator(".bar").click()
+        expect(page.locator("#sheet .working")).to_have_count(0, timeout=PATIENCE)
+        page.locator("#sheet summary", has_text="label").click()
+        assert f"team={HOSTILE}" in page.locator("#sheet").inner_text()
+        assert HOSTILE in page.get_by_role("table", name="Pods of this node").inner_text()
+        page.keyboard.press("Escape")
+        page.get_by_role("searchbox").fill("<b>bold</b>")
+        expect(page.locator(".bar")).to_have_count(0)
+        for name in page.locator("#views a").all_inner_texts():
+            opened.view(name)
+        page.goto(address + "#fleet?" + re.sub(r"\s", "", f"cluster={HOSTILE}&q={HOSTILE}"))
+        page.wait_for_selector(".totals")
+        assert page.locator("img").count() == 0
+        assert opened.faults == []
+        page.close()

@@ -1,0 +1,138 @@
+"""What shells and kubectl get: completion in real shells, the plugin, names that are nearly right, and the version."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.tables import row, table
+
+from karpool import __version__
+from karpool.cli.main import COMMANDS, cli
+
+BIN = Path(sys.executable).parent
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def shell(name: str, script: str, **environment: str) -> str:
+    """What a script prints in a real shell that finds Karpool."""
+    program = shutil.which(name)
+    if program is None:
+        pytest.skip(f"NOT TESTED: completion in {name}; install it with `apt-get install {name}`")
+    known = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **environment}
+    command = [program, "-c", script]
+    done = subprocess.run(command, env=known, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+BASH = """
+source <(karpool completion bash)
+complete -p karpool >/dev/null
+COMP_WORDS=({words}) COMP_CWORD={at}
+_karpool_completion karpool
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@table(
+    row("a command", words="karpool pl", at=1, found=["plan"]),
+    row("an option", words="karpool plan --fail", at=2, found=["--fail-if"]),
+    row("a value of an option", words="karpool plan -o js", at=3, found=["json"]),
+    row("a scenario", words="karpool simulate weights-t", at=2, found=["weights-taints"]),
+    row("a shell", words="karpool completion z", at=2, found=["zsh"]),
+)
+def test_bash_completes(words: str, at: int, found: list[str]) -> None:
+    assert shell("bash", BASH.format(words=words, at=at)).split() == found
+
+
+def test_zsh_takes_the_script() -> None:
+    script = """
+    autoload -Uz compinit && compinit -u -d "$HOME/.zcompdump"
+    source <(karpool completion zsh)
+    print -r -- "$_comps[karpool]"
+    """
+    home = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - only a file that compinit writes
+    assert shell("zsh", script, HOME=home).strip() == "_karpool_completion"
+
+
+def test_fish_completes() -> None:
+    script = "karpool completion fish | source; complete --do-complete 'karpool pl'"
+    assert shell("fish", script).split()[0] == "plan"
+
+
+def test_completing_a_command_imports_none() -> None:
+    """While somebody types, nothing may take long: no command is loaded for its name."""
+    program = (
+        "import sys\nfrom click.shell_completion import ShellComplete\nfrom karpool.cli.main import cli\n"
+        "found = ShellComplete(cli, {}, 'karpool', '').get_completions([], '')\n"
+        "print(len(found), sorted(name for name in sys.modules if name in ('numpy', 'numba', 'karpool.cli.plan')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == f"{len(COMMANDS)} []\n"
+
+
+def kubectl(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("kubectl")
+    if program is None:
+        pytest.skip("NOT TESTED: the plugin of kubectl; there is no kubectl")
+    known = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    command = [program, *arguments]
+    return subprocess.run(command, env=known, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+
+
+def test_kubectl_runs_karpool_as_a_plugin() -> None:
+    done = kubectl("karpool", "version")
+    assert (done.returncode, done.stdout) == (0, f"karpool {__version__}\n")
+    wrong = kubectl("karpool", "plan", "--no-such")
+    assert wrong.returncode == 2
+    assert "(see kubectl karpool plan --help)" in wrong.stderr
+
+
+def test_kubectl_completes_the_plugin() -> None:
+    """kubectl asks a program of the plugin for completions, and reads them as it reads its own."""
+    found = kubectl("__complete", "karpool", "bud").stdout.splitlines()
+    assert found[0] == f"budgets\t{COMMANDS['budgets']}"
+    assert found[-1] == ":4"
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("version",)])
+def test_the_version_is_the_same_everywhere(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).stdout == f"karpool {__version__}\n"
+
+
+def test_karpool_alone_prints_its_help() -> None:
+    result = run()
+    assert result.exit_code == 0
+    assert all(f"  {name} " in result.stdout for name in COMMANDS)
+
+
+@table(
+    row("a command", arguments=["plna"], said="there is no command 'plna'; did you mean plan?"),
+    row("an option", arguments=["plan", "--contxt", "x"], said="Did you mean"),
+    row("a format", arguments=["plan", "-o", "jsn"], said="did you mean json?"),
+    row("a scenario", arguments=["simulate", "chrun"], said="did you mean churn?"),
+    row("a policy", arguments=["simulate", "churn", "--policy", "after30s"], said="did you mean after-30s?"),
+    row("a feature gate", arguments=["plan", "--feature-gates", "NodeRepiar=true"], said="did you mean NodeRepair?"),
+    row("a key", arguments=["catalog", "arhc=arm64"], said="did you mean arch?"),
+    row("a type as a key", arguments=["catalog", "m6i.lrage"], said="for a type by its name, write type=m6i.lrage"),
+    row("a price", arguments=["catalog", "--price", "m6i.lrage=1"], said="did you mean m6i.large?"),
+    row("a shell", arguments=["completion", "bsh"], said="did you mean bash?"),
+)
+def test_what_is_nearly_right_is_told(arguments: list[str], said: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_type_that_is_not_there_is_told_beside_the_empty_list() -> None:
+    result = run("catalog", "type=m6i.lrage", "--catalog", "sample")
+    assert result.exit_code == 0
+    assert "the catalogue has no type m6i.lrage; did you mean m6i.large?" in result.stderr

@@ -1,0 +1,195 @@
+"""The console over a real API server while a controller works: what a browser shows is what happens."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from aiohttp import ClientSession
+from playwright.async_api import Page, async_playwright, expect
+from tests.live.control_plane import ControlPlane
+from tests.live.https import Client as Https
+from tests.live.invariants import wait_until_settled
+from tests.live.programs import free_port
+from tests.live.trial import Trial, deployment, fill_three_nodes, machines, play, pool
+from tests.web.processes import KARPOOL, alive, children, console
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SECONDS: Final = 90_000.0
+CHROMIUM: Final = shutil.which("chromium")
+RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
+ONE_TYPE: Final = {"spec": {"requirements": machines("c-4x")}}
+
+
+@asynccontextmanager
+async def page_of(address: str) -> AsyncIterator[tuple[Page, list[str]]]:
+    """The page in a browser, and everything that goes wrong in it."""
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED: the console in a browser; install it with `apt-get install chromium`")
+    async with async_playwright() as playwright:
+        arguments = ["--headless", "--no-sandbox", "--disable-gpu"]
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        page = await browser.new_page()
+        page.set_default_timeout(SECONDS)
+        faults: list[str] = []
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        await page.goto(address)
+        await page.wait_for_selector(".pool")
+        await page.evaluate("window.opened = true")
+        yield page, faults
+        assert await page.evaluate("window.opened"), "the page was loaded again"
+        await browser.close()
+
+
+async def expect_scale_down(trial: Trial, page: Page) -> None:
+    """Three nodes become one, and the page shows it, without being loaded again."""
+    await expect(page.locator(".bar")).to_have_count(3)
+    before = await page.locator(".hero .big").inner_text()
+    await trial.change("NodePool", "default", {"spec": {"disruption": {"consolidateAfter": "0s"}}})
+    await wait_until_settled(trial, {"default": 1})
+    await trial.until_running(3)
+    (left,) = await trial.nodes()
+    await expect(page.locator(".bar")).to_have_count(1, timeout=20_000)
+    await expect(page.locator(".bar")).to_contain_text(left.name[-10:])
+    await expect(page.locator(".bar .slice")).to_have_count(3)
+    await expect(page.locator(".totals")).to_contain_text("none waiting for a node")
+    await expect(page.locator(".lately")).to_contain_text("is gone")
+    assert await page.locator(".hero .big").inner_text() != before
+
+
+def test_the_page_follows_a_scale_down_to_its_end(running_cluster: ControlPlane) -> None:
+    """`karpool ui` beside a controller of another process."""
+
+    async def scenario(trial: Trial) -> None:
+        await fill_three_nodes(trial, 3, cpu="1200m")
+        async with AsyncExitStack() as stack:
+            shown = console(f"--kubeconfig={trial.plane.kubeconfig()}", "--catalog=kwok", "--search=prefix")
+            address = await asyncio.to_thread(stack.enter_context, shown)
+            page, faults = await stack.enter_async_context(page_of(address))
+            await expect(page.locator(".source")).to_contain_text("live")
+            await expect_scale_down(trial, page)
+            await page.get_by_role("link", name="Plan", exact=True).click()
+            await expect(page.locator(".totals")).to_contain_text("Saves", timeout=SECONDS)
+            assert faults == []
+
+    play(running_cluster, scenario)
+
+
+@contextmanager
+def controller(kubeconfig: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """`karpool run` with the console, as a process; its address and its process."""
+    port = free_port()
+    command: list[str | Path] = [
+        KARPOOL,
+        "run",
+        f"--kubeconfig={kubeconfig}",
+        "--provider=kwok",
+        "--act",
+        "--search=prefix",
+        "--no-leader-elect",
+        "--poll-interval=300ms",
+        "--validation-delay=500ms",
+        "--metrics-address=0",
+        "--health-address=0",
+        f"--ui=127.0.0.1:{port}",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    try:
+        yield f"http://127.0.0.1:{port}/", process
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+async def answering(address: str) -> None:
+    """Wait until the console has read the cluster."""
+    async with ClientSession() as session:
+        for _ in range(600):
+            try:
+                async with session.get(f"{address}api/fleet") as answer:
+                    if answer.status == 200:
+                        return
+            except OSError:
+                pass
+            await asyncio.sleep(0.2)
+    raise AssertionError("the console does not answer")
+
+
+def test_a_running_controller_shows_its_own_cluster(running_cluster: ControlPlane) -> None:
+    """`karpool run --ui`: the same page; what it asks is worked out in a process that ends with the controller."""
+
+    async def scenario(trial: Trial) -> None:
+        await trial.make(pool(template=ONE_TYPE, disruption={"consolidateAfter": "Never"}))
+        async with AsyncExitStack() as stack:
+            running = controller(trial.plane.kubeconfig())
+            address, process = await asyncio.to_thread(stack.enter_context, running)
+            await answering(address)
+            await trial.make(deployment("filler", 3, cpu="2400m"))
+            await trial.until_running(3)
+            await trial.make(deployment("web", 3, cpu="1200m"))
+            await trial.until_running(6)
+            await trial.until_nodes(3)
+            await trial.scale("filler", 0)
+            await trial.until_running(3)
+            page, faults = await stack.enter_async_context(page_of(address))
+            await expect(page.locator(".source")).to_contain_text("karpool run --provider kwok")
+            await expect_scale_down(trial, page)
+            await page.locator(".bar").first.click()
+            await expect(page.locator("#sheet")).to_contain_text("Could it go alone, today?", timeout=SECONDS)
+            helpers = await asyncio.to_thread(children, process.pid)
+            assert len(helpers) == 1
+            assert faults == []
+            process.terminate()
+            await asyncio.to_thread(process.wait, 20)
+            await trial.until("the process that answers is gone", lambda: _gone(helpers[0]))
+
+    play(running_cluster, scenario)
+
+
+async def _gone(pid: int) -> bool:
+    return not alive(pid)
+
+
+def test_a_cluster_that_shows_little_is_shown_as_far_as_it_may_be_seen(running_cluster: ControlPlane) -> None:
+    """A user who may list and watch pods and nodes only sees them, and what the others' absence means."""
+    kubeconfig = onlooker(running_cluster, ["pods", "nodes"])
+
+    async def scenario(trial: Trial) -> None:
+        await fill_three_nodes(trial, 3, cpu="1200m")
+        async with AsyncExitStack() as stack:
+            shown = console(f"--kubeconfig={kubeconfig}", "--catalog=kwok")
+            address = await asyncio.to_thread(stack.enter_context, shown)
+            page, faults = await stack.enter_async_context(page_of(address))
+            await expect(page.locator(".pool-facts")).to_contain_text("3 nodes")
+            await page.locator("#notices summary").click()
+            await expect(page.locator("#notices")).to_contain_text("poddisruptionbudgets cannot be listed, so every")
+            assert faults == []
+
+    play(running_cluster, scenario)
+
+
+def test_a_cluster_that_does_not_show_its_pods_is_not_shown(running_cluster: ControlPlane) -> None:
+    kubeconfig = onlooker(running_cluster, ["nodes"])
+    command = [KARPOOL, "ui", "--no-browser", "--port=0", f"--kubeconfig={kubeconfig}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
+    assert ended.returncode == 1
+    assert "pods cannot be listed, and nothing can be decided without them" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def onlooker(plane: ControlPlane, kinds: list[str]) -> Path:
+    """The kubeconfig of a user who may list and watch these kinds, and nothing else."""
+    admin, name = Https(plane.kubeconfig()), f"looks-at-{'-'.join(kinds)}"
+    group = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [""], "resources": kinds, "verbs": ["list", "watch"]}]
+    role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    subjects = [{"apiGroup": group, "kind": "User", "name": name}]
+    assert admin.post(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules}).status in (201, 409)
+    binding = {"metadata": {"name": name}, "roleRef": role_ref, "subjects": subjects}
+    assert admin.post(f"{RBAC}/clusterrolebindings", binding).status in (201, 409)
+    return plane.user_kubeconfig(name)

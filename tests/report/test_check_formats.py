@@ -1,0 +1,161 @@
+"""SARIF and JUnit: what is required of them, and names that try to break out of them."""
+
+from pathlib import Path
+from typing import Any, Literal
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+
+from karpool.report.check_results import CheckResult, Checks, validation_results
+from karpool.report.junit import junit
+from karpool.report.sarif import sarif
+from karpool.wire.problems import Problem
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """A part of SARIF 2.1.0 as its schema has it: fields without a default are required."""
+
+
+class Message(Strict):
+    text: str
+
+
+class ArtifactLocation(Strict):
+    uri: str
+
+
+class Region(Strict):
+    start_line: int
+
+
+class PhysicalLocation(Strict):
+    artifact_location: ArtifactLocation
+    region: Region
+
+
+class LogicalLocation(Strict):
+    fully_qualified_name: str
+
+
+class Location(Strict):
+    physical_location: PhysicalLocation
+    logical_locations: list[LogicalLocation] = []
+
+
+class Configuration(Strict):
+    level: Literal["none", "note", "warning", "error"]
+
+
+class ReportingDescriptor(Strict):
+    id: str
+    name: str
+    short_description: Message
+    default_configuration: Configuration
+    help: Message | None = None
+
+
+class ToolComponent(Strict):
+    name: str
+    version: str
+    rules: list[ReportingDescriptor]
+
+
+class Tool(Strict):
+    driver: ToolComponent
+
+
+class SarifResult(Strict):
+    rule_id: str
+    rule_index: int
+    level: Literal["none", "note", "warning", "error"]
+    message: Message
+    locations: list[Location]
+    partial_fingerprints: dict[str, str]
+
+
+class Run(Strict):
+    tool: Tool
+    column_kind: Literal["utf16CodeUnits", "unicodeCodePoints"]
+    results: list[SarifResult]
+
+
+class Sarif(Strict):
+    schema: str = msgspec.field(name="$schema")
+    version: Literal["2.1.0"]
+    runs: list[Run]
+
+
+def read(data: bytes) -> Run:
+    (run,) = msgspec.json.decode(data, type=Sarif).runs
+    return run
+
+
+def result(**changes: Any) -> CheckResult:
+    known: dict[str, Any] = {"rule": "R", "title": "T", "level": "warning", "message": "m", "file": "a.yaml"}
+    return CheckResult(**{**known, "object": "NodePool a", "field": "spec.weight", "help": "h", **changes})
+
+
+def checks(*results: CheckResult, passed: tuple[str, ...] = ()) -> Checks:
+    return Checks(command="lint", results=results, passed=passed)
+
+
+HOSTILE = "x\x1b[31m\x00</failure>]]><script>&\u202e\ud800"
+
+
+def test_sarif_has_what_its_schema_requires() -> None:
+    run = read(sarif(checks(result(), result(object="NodePool b"), result(rule="S", level="error"))))
+    assert [rule.id for rule in run.tool.driver.rules] == ["R", "S"]
+    assert [(r.rule_id, r.rule_index, r.level) for r in run.results] == [
+        ("R", 0, "warning"),
+        ("R", 0, "warning"),
+        ("S", 1, "error"),
+    ]
+    (location,) = run.results[0].locations
+    assert location.physical_location.artifact_location.uri == "a.yaml"
+    assert location.logical_locations[0].fully_qualified_name == "NodePool a.spec.weight"
+    fingerprints = [found.partial_fingerprints["karpoolObject/v1"] for found in run.results]
+    assert len(set(fingerprints)) == 3
+
+
+def test_nothing_found_is_a_sound_document_too() -> None:
+    assert read(sarif(checks())).results == []
+    root = ET.fromstring(junit(checks()))  # noqa: S314 - our own output
+    assert root.attrib == {"tests": "1", "failures": "0", "errors": "0"}
+
+
+def test_files_are_references_relative_to_where_the_command_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [
+        str(tmp_path / "pools" / "a.yaml"),
+        str(tmp_path / "my pools" / "a#b.yaml"),
+        "with space#.yaml",
+        "/elsewhere/b.yaml",
+        "",
+    ]
+    run = read(sarif(checks(*(result(file=file) for file in files))))
+    assert [found.locations[0].physical_location.artifact_location.uri for found in run.results] == [
+        "pools/a.yaml",
+        "my%20pools/a%23b.yaml",
+        "with%20space%23.yaml",
+        "file:///elsewhere/b.yaml",
+        "cluster",
+    ]
+
+
+def test_hostile_names_stay_text() -> None:
+    problem = Problem(file="a.yaml", object=f"NodePool {HOSTILE}", field=HOSTILE, rule="R", message=HOSTILE)
+    found = validation_results([problem], [problem])
+    assert [entry.level for entry in read(sarif(found)).results] == ["error", "warning"]
+    root = ET.fromstring(junit(found))  # noqa: S314 - our own output
+    assert [element.tag for element in root.iter()] == ["testsuites", "testsuite"] + ["testcase", "failure"] * 2
+    assert root.attrib["failures"] == "2"
+
+
+def test_junit_counts_rules_that_found_nothing_as_passed() -> None:
+    root = ET.fromstring(junit(checks(result(), passed=("S", "T"))))  # noqa: S314 - our own output
+    cases = {case.attrib["name"]: case.find("failure") is not None for case in root.iter("testcase")}
+    assert cases == {"R NodePool a spec.weight": True, "S": False, "T": False}
+    assert (root.attrib["tests"], root.attrib["failures"]) == ("3", "1")
