@@ -122,6 +122,7 @@ def test_nodes_that_drifted_from_their_template_are_replaced(
             return all(node.metadata.labels.get("team") == "b" for node in nodes)
 
         await rests_cheaper(trial, before, relabelled)
+        assert len(await trial.running()) == AFTER
 
     play(running_cluster, karpenter_program, story)
 

@@ -272,6 +272,7 @@ def test_a_pause_lets_a_command_finish_that_has_deleted_a_node(control_plane: Co
         try:
             trial.start()
             await claim_goes(trial, "second")
+            assert [claim.name for claim in await trial.claims() if claim.terminating] == ["first"]
         finally:
             await trial.change("NodeClaim", "first", {"metadata": {"finalizers": None}})
 
@@ -310,6 +311,7 @@ def test_beside_karpenter_a_pool_that_does_not_ask_is_left_alone(control_plane: 
         await holds(trial, "NotOptedIn")
         await trial.change("NodePool", "default", {"metadata": {"annotations": ASKS}})
         await claim_goes(trial, "empty")
+        assert await trial.claims() == ()
 
     story(control_plane, scenario, BESIDE_KARPENTER)
 
@@ -329,6 +331,7 @@ def test_nothing_goes_while_too_many_nodes_are_not_ready(control_plane: ControlP
             status = {"status": {"conditions": [_ready(ready=True)]}}
             await trial.change("Node", f"lost-{number}", status, subresource="status")
         await claim_goes(trial, "empty")
+        assert sorted(claim.name for claim in await _staying(trial)) == [f"lost-{number}" for number in range(4)]
 
     story(control_plane, scenario, BESIDE_KARPENTER)
 

@@ -69,6 +69,7 @@ def test_a_receiver_that_hangs_keeps_no_node(control_plane: ControlPlane) -> Non
                 return bool(server.requests)
 
             await trial.until("the receiver is asked", asked, 20)
+            assert told(server)[:1] == ["CommandStarted"]
 
     story(control_plane, scenario, BESIDE_KARPENTER)
 

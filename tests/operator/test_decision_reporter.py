@@ -310,13 +310,16 @@ def test_a_pool_that_is_too_unhealthy_to_be_repaired_says_so_in_events() -> None
     reported = Reported()
     broken = [node(name, pods=1, conditions=[fault("Broken", NOW - timedelta(hours=1))]) for name in "ab"]
     quiet = pool_of(consolidate_after="Never")
-    engine = Engine(Snapshot(cluster(broken, pools=(quiet,))), CATALOG, Options())
+    objects = cluster(broken, pools=(quiet,))
+    reported.store.claims.put(objects.node_claims[0])
+    engine = Engine(Snapshot(objects), CATALOG, Options())
     policies = Policies({quiet.name: quiet}, PdbLimits(()), DisruptionSettings(repair=POLICIES))
     reported.reporter.pass_started()
     made = decide(engine, policies, NOW, explain=reported.reporter.wants_reasons)
     reported.reporter.pass_finished(made)
     blocked = {(event.kind, event.name) for event in reported.events if event.reason == "NodeRepairBlocked"}
-    assert blocked == {("Node", "a"), ("Node", "b"), ("NodePool", "default")}
+    claim = objects.node_claims[0].name
+    assert blocked == {("Node", "a"), ("NodeClaim", claim), ("Node", "b"), ("NodePool", "default")}
 
 
 def test_a_node_that_goes_first_is_counted_with_why() -> None:

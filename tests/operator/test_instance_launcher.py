@@ -1,7 +1,7 @@
 """Launches and terminations: whatever a provider raises is seen, counted and tried again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -10,17 +10,19 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 from tests.factories.nodes import claim_for, node, node_claim
+from tests.factories.pods import pod
 from tests.factories.unreadable import unreadable
 from tests.kube.scripted_server import QUICK, ScriptedServer, refuses, says
 
 from karpool.controller.store import ClusterStore
-from karpool.execution.actions import TerminateInstance
+from karpool.execution.actions import RecordEvent, TerminateInstance
 from karpool.kube.cache import CacheFeed, ChangeQueue
 from karpool.live.writer import CacheFeeds, Writer
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
+from karpool.model.pod import Pod
 from karpool.operator.instance_launcher import InstanceLauncher
-from karpool.operator.providers.protocol import LaunchedInstance, LaunchError
+from karpool.operator.providers.protocol import InsufficientCapacityError, LaunchedInstance, LaunchError
 from karpool.wire.objects import encode_value
 
 CLAIM = node_claim("c1", launched=False)
@@ -63,6 +65,7 @@ class Stage:
     provider: MistakenProvider
     unexpected: list[str]
     waits: list[float]
+    events: list[RecordEvent]
 
     @property
     def written(self) -> list[dict[str, Any]]:
@@ -70,19 +73,25 @@ class Stage:
 
 
 def played(
-    provider: MistakenProvider, act: Callable[[Stage], Awaitable[None]], *listed: NodeClaim | Node
+    provider: MistakenProvider,
+    act: Callable[[Stage], Awaitable[None]],
+    *listed: NodeClaim | Node,
+    planned: Sequence[Pod] = (),
 ) -> tuple[Stage, list[Any]]:
-    """What a launcher does with a provider, and its log."""
+    """What a launcher does with a provider, and its log; `planned`: pods that claims were made for."""
 
     async def story() -> Stage:
         store = ClusterStore()
         for entry in listed or (CLAIM,):
             (store.nodes if isinstance(entry, Node) else store.claims).put(entry)  # type: ignore[attr-defined]
+        for waiting in planned:
+            store.pods.put(waiting)
         claim = msgspec.to_builtins(CLAIM, enc_hook=encode_value)
         claim["metadata"]["resourceVersion"] = "1"
         answer = says(claim)
         unexpected: list[str] = []
         waits: list[float] = []
+        events: list[RecordEvent] = []
 
         async def sleep(seconds: float) -> None:
             waits.append(seconds)
@@ -96,11 +105,12 @@ def played(
                 Writer(client, feeds, lambda: datetime.now(UTC)),
                 clock=lambda: datetime.now(UTC),
                 alive=lambda: True,
-                record=lambda _event: None,
+                record=events.append,
+                planned_for=lambda _claim: [pod.key for pod in planned],
                 on_unexpected=unexpected.append,
                 sleep=sleep,
             )
-            stage = Stage(launcher, server, provider, unexpected, waits)
+            stage = Stage(launcher, server, provider, unexpected, waits, events)
             async with asyncio.timeout(10):
                 await act(stage)
         return stage
@@ -152,6 +162,31 @@ def test_errors_that_a_provider_declares_are_no_surprise() -> None:
     stage, logged = played(MistakenProvider([LaunchError("quota")]), act)
     assert (stage.unexpected, logged) == ([], [])
     assert "quota" in str(stage.written[0])
+
+
+def test_pods_that_wait_for_a_node_that_cannot_be_had_are_told_so() -> None:
+    async def act(stage: Stage) -> None:
+        stage.launcher.launch_pending()
+        await settled(stage)
+
+    pods = [pod("waits"), pod("placed", node="n1"), pod("done", phase="Succeeded")]
+    stage, _ = played(MistakenProvider([InsufficientCapacityError("sold out")]), act, planned=pods)
+    told = [(event.kind, event.name, event.message) for event in stage.events]
+    assert told == [
+        ("Pod", "default/waits", "NodeClaim c1: sold out"),
+        ("NodeClaim", "c1", "sold out"),
+    ]
+    assert {event.reason for event in stage.events} == {"InsufficientCapacityError"}
+
+
+def test_of_many_pods_that_wait_for_one_node_some_are_told() -> None:
+    async def act(stage: Stage) -> None:
+        stage.launcher.launch_pending()
+        await settled(stage)
+
+    pods = [pod(f"p{number:02}") for number in range(40)]
+    stage, _ = played(MistakenProvider([InsufficientCapacityError("sold out")]), act, planned=pods)
+    assert [event.name for event in stage.events if event.kind == "Pod"] == [f"default/p{n:02}" for n in range(10)]
 
 
 @pytest.mark.parametrize("error", [*MISTAKES, LaunchError("busy")], ids=lambda error: type(error).__name__)

@@ -109,6 +109,9 @@ STARTUP_TAINTS = [{"key": "s", "effect": "NoSchedule", "value": "é"}]
         ({"taints": [TAINTS[0], TAINTS[0]], "expireAfter": "720h"}, {}, "2251796471377694400"),
         ({"taints": [], "expireAfter": "720h"}, {}, "2251796471377694400"),
         ({"expireAfter": "720h"}, {}, "14193706301438959238"),
+        ({"expireAfter": "720h"}, {"labels": {}}, "17923232244478515236"),
+        ({"expireAfter": "720h"}, {"labels": {}, "annotations": {}}, "11935815012535734840"),
+        ({"expireAfter": "720h"}, {"labels": {"a": "b"}, "annotations": {}}, "10729397104545170561"),
     ],
 )
 def test_hashes_are_those_of_karpenter(spec: dict[str, Any], metadata: dict[str, Any], expected: str) -> None:

@@ -53,6 +53,15 @@ class Unwritten(tuple[Taint, ...]):
 UNWRITTEN: Final = Unwritten()
 
 
+class UnwrittenMap(dict[str, str]):
+    """The same for labels and annotations."""
+
+    __slots__ = ()
+
+
+UNWRITTEN_MAP: Final = UnwrittenMap()
+
+
 class TemplateSpec(Wire):
     requirements: tuple[PoolRequirement, ...] = ()
     taints: tuple[Taint, ...] = UNWRITTEN
@@ -63,8 +72,8 @@ class TemplateSpec(Wire):
 
 
 class TemplateMetadata(Wire):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: dict[str, str] = UNWRITTEN_MAP
+    annotations: dict[str, str] = UNWRITTEN_MAP
 
 
 class PoolTemplate(Wire):

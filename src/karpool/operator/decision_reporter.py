@@ -116,8 +116,10 @@ class DecisionReporter(DecisionObserver):
         if len(verdict.nodes) != 1:
             return [("NodePool", verdict.pool)]
         (node,) = verdict.nodes
-        claims = [claim.name for claim in self._store.claims if claim.status.node_name == node]
-        return [("Node", node), *(("NodeClaim", name) for name in claims)]
+        return [("Node", node), *(("NodeClaim", name) for name in self._claims_of(node))]
+
+    def _claims_of(self, node: str) -> list[str]:
+        return [claim.name for claim in self._store.claims if claim.status.node_name == node]
 
     def _report_brakes(self, stops: Stops) -> None:
         """Report the brakes that took hold since the last pass, and those that let go; their sentences may change."""
@@ -178,7 +180,7 @@ class DecisionReporter(DecisionObserver):
         self._reported = codes
         for name, reasons in changed[:MOST_EVENTS]:
             self._record(RecordEvent("Node", name, "Unconsolidatable", _event_message(name, reasons[0])))
-            for event in _repair_events(name, reasons):
+            for event in _repair_events(name, self._claims_of(name), reasons):
                 self._record(event)
 
     def command_dropped(self, command: Command, reason: Reason, in_a_row: int) -> None:
@@ -268,16 +270,17 @@ class DecisionReporter(DecisionObserver):
             self._record(RecordEvent("Pod", key, "FailedScheduling", reason.message, "Warning"))
 
 
-def _repair_events(node: str, reasons: Sequence[Reason]) -> Iterator[RecordEvent]:
-    """Events of a node that would be repaired, but for something that a person may want to change."""
+def _repair_events(node: str, claims: Sequence[str], reasons: Sequence[Reason]) -> Iterator[RecordEvent]:
+    """Events of a node, and of its NodeClaims, that would be repaired, but for what a person may want to change."""
+    about: list[tuple[Kind, str]] = [("Node", node), *(("NodeClaim", claim) for claim in claims)]
     for reason in reasons:
         if reason.code == ReasonCode.TOO_MANY_UNHEALTHY:
-            yield RecordEvent("Node", node, "NodeRepairBlocked", reason.message, "Warning")
+            yield from (RecordEvent(*entry, "NodeRepairBlocked", reason.message, "Warning") for entry in about)
             kind, _, pool = reason.object.partition(" ")
             if kind == "NodePool":
                 yield RecordEvent("NodePool", pool, "NodeRepairBlocked", reason.message, "Warning")
         elif reason.code in (ReasonCode.NODE_DO_NOT_REPAIR, ReasonCode.DRAIN_BOUND_REQUIRED):
-            yield RecordEvent("Node", node, "DisruptionBlocked", _event_message(node, reason))
+            yield from (RecordEvent(*entry, "DisruptionBlocked", _event_message(node, reason)) for entry in about)
 
 
 def _event_message(node: str, reason: Reason) -> str:

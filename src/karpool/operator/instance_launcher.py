@@ -5,7 +5,7 @@ back-off like any other; it ends neither the task nor the process.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -46,6 +46,9 @@ GC_INTERVAL: Final = 120.0
 """How often to look for instances without a claim, and claims without an instance, in seconds."""
 _AWAITED: Final = (INITIALIZED, READY)
 _GC_MINIMUM_AGE: Final = timedelta(seconds=30)
+_NO_CAPACITY: Final = "InsufficientCapacityError"
+_MOST_PODS_TOLD: Final = 10
+"""Of how many pods it is said that the node they wait for could not be had."""
 
 
 class InstanceLauncher(InstanceTasks):
@@ -59,11 +62,14 @@ class InstanceLauncher(InstanceTasks):
         alive: Alive,
         record: Callable[[a.RecordEvent], None],
         ours: Callable[[NodeClaim], bool] = lambda _claim: True,
+        planned_for: Callable[[str], Collection[str]] = lambda _claim: (),
         on_unexpected: OnUnexpected = lambda _where: None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
+        """`planned_for`: the keys of the pods that a claim was made for, by its name."""
         super().__init__(instances, store, writer, clock=clock, alive=alive, on_unexpected=on_unexpected, sleep=sleep)
         self._record = record
+        self._planned_for = planned_for
         self._ours = ours
         self._slots = asyncio.Semaphore(CONCURRENT_LAUNCHES)
         self._done: set[str] = set()
@@ -122,7 +128,8 @@ class InstanceLauncher(InstanceTasks):
                 launched = await self._instances.launch(claim)
             await self._write_status(claim, launched)
         except InsufficientCapacityError as error:
-            return await self._give_up(claim, "InsufficientCapacityError", str(error))
+            self._tell_pods(claim, str(error))
+            return await self._give_up(claim, _NO_CAPACITY, str(error))
         except NodeClassNotReadyError as error:
             return await self._give_up(claim, "NodeClassNotReady", str(error))
         return True
@@ -163,6 +170,13 @@ class InstanceLauncher(InstanceTasks):
             _log.warning("claim deletion failed; retrying", claim=claim.name, error=str(error))
             return False
         return True
+
+    def _tell_pods(self, claim: NodeClaim, message: str) -> None:
+        """Say of pods that wait for a node why they go on waiting."""
+        planned = (self._store.pods.get(key) for key in sorted(self._planned_for(claim.name)))
+        waiting = [pod for pod in planned if pod is not None and not pod.bound and pod.active]
+        for pod in waiting[:_MOST_PODS_TOLD]:
+            self._record(a.RecordEvent("Pod", pod.key, _NO_CAPACITY, f"NodeClaim {claim.name}: {message}", "Warning"))
 
     def terminate(self, action: a.TerminateInstance) -> None:
         claim = self._store.claims.get(action.claim)

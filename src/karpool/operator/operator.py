@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -324,8 +324,14 @@ class Operator:
             alive=lambda: self.leading,
             record=record,
             ours=self.provider.execution.ours,
+            planned_for=self._planned_for,
             on_unexpected=self.metrics.unexpected_error,
         )
+
+    def _planned_for(self, claim: str) -> Collection[str]:
+        """The keys of the pods that a NodeClaim was made for."""
+        session = None if self.controller is None else self.controller.session
+        return () if session is None else session.state.guests.get(claim, ())
 
     def _cost_writer(self) -> DeletionCostWriter:
         def pool_of(name: str) -> str:

@@ -1,8 +1,8 @@
 """The hash of a NodePool's template: nodes made from another template have drifted.
 
 It is the hash that Karpenter writes (`hashstructure` of version 2, with lists as sets and without zero values), so that
-either controller can take over from the other and no node drifts. Labels or annotations that are written out empty
-(`{}`) count as not written; Karpenter tells them apart.
+either controller can take over from the other and no node drifts. A list or a map that is written out empty is not the
+same as none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from operator import xor
 from typing import Final
 
 from karpool.model.labels import HASH_VERSION, NODEPOOL_HASH, NODEPOOL_HASH_VERSION
-from karpool.model.nodepool import NodeClassRef, NodePool, Unwritten
+from karpool.model.nodepool import NodeClassRef, NodePool, Unwritten, UnwrittenMap
 from karpool.model.scheduling import Taint
 from karpool.wire.duration import Duration
 
@@ -90,7 +90,7 @@ def _finished(digest: int) -> int:
 
 def _map(entries: Mapping[str, str]) -> int | None:
     pairs = (_pair(_text(key), _text(value)) for key, value in entries.items())
-    return _finished(_united(pairs)) if entries else None
+    return None if isinstance(entries, UnwrittenMap) else _finished(_united(pairs))
 
 
 def _taints(taints: tuple[Taint, ...]) -> int | None:
