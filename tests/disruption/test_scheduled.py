@@ -14,6 +14,8 @@ from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL, DisruptionSettings, Scoring
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.reasons import Reason
+from karpool.model.requirements import Requirements
+from karpool.packing.directions import DirectedNode, Directions
 
 SIZES = Catalog(
     tuple(instance_type(f"c{cpu}", cpu, f"{4 * cpu}Gi", price=0.05 * cpu, zones=ZONES) for cpu in (2, 4, 8))
@@ -89,6 +91,22 @@ def test_what_is_needed_on_top_must_not_cost_what_is_saved() -> None:
     refused = judged(Scoring.LEAST_ALLOCATED, catalog=Catalog((*dear.types, SIZES.by_name["c8"])))
     assert isinstance(refused, Reason)
     assert refused.code == "SchedulerScatters"
+
+
+@pytest.mark.parametrize(("scheduler", "launched"), [(Scoring.ANY, "c4, c2"), (Scoring.MOST_ALLOCATED, "c4")])
+def test_a_new_node_to_which_the_scheduler_brings_nobody_is_not_launched(scheduler: Scoring, launched: str) -> None:
+    settings = DisruptionSettings(search=GLOBAL, scheduler=scheduler)
+    full = node("goes", "c8", pods=[{"cpu": 1}, {"cpu": 2}], catalog=SIZES)
+    held = context(Scenario("", nodes=[full], pools=[pool_of()], catalog=SIZES, settings=settings))
+    small, large = (held.snapshot.pods.rows[pod.key] for pod in full.pods)
+    apart = Directions(
+        tuple(DirectedNode("default", Requirements(), (name,)) for name in ("c4", "c2")), {large: -2, small: -3}
+    )
+    outcome = Evaluator(held).consolidate([held.candidate(held.snapshot.nodes.rows["goes"])], 2, directions=apart)
+    assert outcome.command is not None
+    assert outcome.command.launched == launched
+    assert sorted({move.target for move in outcome.command.places}) == sorted({*outcome.directed} - {-1})
+    assert revalidate(outcome.command, held) == outcome.command
 
 
 def _dearer(entry: InstanceType) -> tuple[Offering, ...]:

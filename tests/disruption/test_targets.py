@@ -9,7 +9,7 @@ from tests.disruption.test_several_new_nodes import SIZES
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.fleet import Fleet, fleet_of
 from karpool.disruption.fleet_search.global_search import next_step
-from karpool.disruption.fleet_search.pursuit import Pursuit
+from karpool.disruption.fleet_search.pursuit import Exchange, Pursuit
 from karpool.disruption.fleet_search.target import Terms, names_of
 from karpool.disruption.plan import context_of
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
@@ -75,3 +75,16 @@ def test_pods_that_differ_in_weight_alone_are_wished_for_once() -> None:
     assert sorted(wish.guests[:, 2].tolist()) == [2, 3]
     assert set(wish.guests[:, 0].tolist()) == {host}
     assert len(set(wish.guests[:, 1].tolist())) == 2
+
+
+def test_places_on_a_new_node_that_has_gone_again_are_given_up() -> None:
+    """A scheduler may bring nobody to a new node, and then it goes as an empty one."""
+    decision_pass = passed(filled("a", "c16", 1), filled("b", "c16", 1))
+    fleet = fleet_of(decision_pass)
+    a, b = (fleet.names.index(name) for name in "ab")
+    kind = int(fleet.problem.kinds.price.argmin())
+    guests = dict(Counter(fleet.problem.pods_on(a)) + Counter(fleet.problem.pods_on(b)))
+    pursuit = Pursuit(fleet, TargetFleet((a, b), (), (Machine(kind, guests),), 0.0, 0.0), spot_to_spot=False)
+    pursuit.settle(Exchange((a,), (0,)), [0], {})
+    pursuit.new[0].name = "new-1"
+    assert next_step(decision_pass, pursuit) is None

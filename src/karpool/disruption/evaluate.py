@@ -97,7 +97,8 @@ class Evaluator:
         foreseen = self.foresight.as_scheduled(command, candidates, most_new_nodes=most_new_nodes, avoided=avoided)
         if isinstance(foreseen, Reason):
             return Outcome(None, foreseen, footprint)
-        return Outcome(foreseen, None, footprint, directed)
+        numbers = (None if claim < 0 else foreseen.numbers[claim] for claim in directed)
+        return Outcome(foreseen.command, None, footprint, tuple(-1 if number is None else number for number in numbers))
 
     def drift(self, candidate: Candidate) -> Outcome:
         """What removing a drifted node takes; pods that may not be moved yet get no room."""

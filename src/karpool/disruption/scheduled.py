@@ -33,11 +33,25 @@ _MENDINGS: Final = 4
 """How often a command gets a larger node, or one more."""
 
 
+class Scheduled(NamedTuple):
+    """A command with the places that a scheduler will choose."""
+
+    command: Command
+    numbers: tuple[int | None, ...]
+    """By replacement that was asked for: its number in the command; None if no pod would come to it."""
+
+    @classmethod
+    def unchanged(cls, command: Command) -> "Scheduled":
+        """A command of which nothing is foreseen."""
+        return cls(command, tuple(range(len(command.replacements))))
+
+
 class _Foreseen(NamedTuple):
-    """Where a scheduler puts pods, and the rows of those for which it finds no node."""
+    """Where a scheduler puts pods, the rows of those for which it finds no node, and the new nodes that get any."""
 
     moves: tuple[Move, ...]
     left: tuple[int, ...]
+    used: frozenset[int] = frozenset()
 
 
 class Foresight:
@@ -55,16 +69,16 @@ class Foresight:
         *,
         most_new_nodes: int,
         avoided: Collection[int] = (),
-    ) -> Command | Reason:
+    ) -> Scheduled | Reason:
         """The command with the places that a scheduler will choose; or why it would leave pods without a node.
 
         `avoided`: rows of nodes that pods are asked to stay away from, because they go later.
         """
         pods = self.context.snapshot.pods
         if self._scheduler is Scoring.ANY:
-            return command
+            return Scheduled.unchanged(command)
         if not command.moves or not pods.device_rows.isdisjoint(pods.rows[move.pod] for move in command.moves):
-            return command  # which devices are free where is not foreseen
+            return Scheduled.unchanged(command)  # which devices are free where is not foreseen
         mended: Command | None = command
         first: _Foreseen | None = None
         for _ in range(_MENDINGS + 1):
@@ -72,7 +86,7 @@ class Foresight:
                 break
             foreseen = self._foreseen(mended, avoided)
             if not foreseen.left:
-                return replace(mended, scheduled=foreseen.moves)
+                return self._without_unused(mended, foreseen, avoided)
             first = first or foreseen
             mended = self._mended(mended, candidates, foreseen.left, most_new_nodes)
         left = 0 if first is None else len(first.left)
@@ -92,18 +106,34 @@ class Foresight:
         choice = SchedulerChoice(snapshot, rows, without=gone, new=new, avoided=avoided)
         packs = self._scheduler is Scoring.MOST_ALLOCATED
         places = choice.places(rows, packs=packs)
-        left = _left(rows, places)
+        left, reached = _left(rows, places), set(places)
         for order in _other_orders(rows):
-            left = left or _left(order, choice.places(order, packs=packs))
+            others = choice.places(order, packs=packs)
+            left = left or _left(order, others)
+            reached.update(others)
         if left:
             return _Foreseen((), left)
+        used = frozenset(place - choice.first_new for place in reached if place >= choice.first_new)
         made = []
         for row, place in zip(rows, places, strict=True):
             there = place < choice.first_new
             made.append(
                 replace(moves[row], target=snapshot.nodes.get(place).name if there else place - choice.first_new)
             )
-        return _Foreseen(tuple(sorted(made, key=lambda move: move.pod)), ())
+        return _Foreseen(tuple(sorted(made, key=lambda move: move.pod)), (), used)
+
+    def _without_unused(self, command: Command, foreseen: _Foreseen, avoided: Collection[int]) -> Scheduled:
+        """The command without new nodes to which no pod would come in any order."""
+        kept = [number for number in range(len(command.replacements)) if number in foreseen.used]
+        if len(kept) < len(command.replacements):
+            fewer = tuple(command.replacements[number] for number in kept)
+            renumbered = tuple(_renumbered(move, kept) for move in foreseen.moves)
+            leaner = replace(command, replacements=fewer, moves=renumbered)
+            again = self._foreseen(leaner, avoided)
+            if not again.left:
+                numbers = tuple(kept.index(n) if n in kept else None for n in range(len(command.replacements)))
+                return Scheduled(replace(leaner, scheduled=again.moves), numbers)
+        return Scheduled.unchanged(replace(command, scheduled=foreseen.moves))
 
     # -- what makes room -----------------------------------------------------------------------------------------
 
@@ -159,6 +189,11 @@ class Foresight:
         number = len(command.replacements)
         moves = tuple(replace(move, target=number) if move.pod in keys else move for move in command.moves)
         return replace(command, replacements=(*command.replacements, new), moves=moves)
+
+
+def _renumbered(move: Move, kept: Sequence[int]) -> Move:
+    """A move after some new nodes were left out."""
+    return replace(move, target=kept.index(move.target)) if isinstance(move.target, int) else move
 
 
 def _left(rows: Sequence[int], places: Sequence[int]) -> tuple[int, ...]:

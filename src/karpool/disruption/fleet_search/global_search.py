@@ -199,6 +199,7 @@ class Step(NamedTuple):
 def next_step(decision_pass: DecisionPass, pursuit: Pursuit, enough: int = ENOUGH) -> Step | None:
     """The first exchange on the way to a target that the engine does not refuse."""
     context = decision_pass.context
+    pursuit.keep_to(context.snapshot.nodes.rows)
     going = {pursuit.fleet.names[node]: node for node in pursuit.going}
     ready = {going[node.name]: node for node in decision_pass.consolidatable() if node.name in going}
     left = {name: context.allowance(pool, Cause.UNDERUTILIZED).remaining for name, pool in context.pools.items()}

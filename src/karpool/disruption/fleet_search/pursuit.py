@@ -6,7 +6,7 @@ allow, and opens new nodes only if what goes costs more.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -336,6 +336,13 @@ class Pursuit:
                 self._lots.places[lot][place] -= used
                 self._room[lot] -= used
         self.going.difference_update(exchange.nodes)
+
+    def keep_to(self, there: Collection[str]) -> None:
+        """Give up the places on new nodes that are gone: a scheduler may leave one empty, and it goes as such."""
+        for number, new in enumerate(self.new):
+            if new.name is not None and new.name not in there:
+                for lot, places in enumerate(self._lots.places):
+                    self._room[lot] -= places.pop(-1 - number, 0)
 
 
 class _Domains:
