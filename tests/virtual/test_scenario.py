@@ -12,8 +12,9 @@ from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import ScenarioSource
 from karpool.virtual.curves import Bursts, Curve, CurveEvaluator, CurveStep, Hour, Noise
 from karpool.virtual.random_streams import random_stream
-from karpool.virtual.scenario import Policy, ScenarioError, merged, patched, read_scenario
+from karpool.virtual.scenario import Policy, ScenarioError, patched, read_scenario
 from karpool.wire.duration import parse_duration
+from karpool.wire.merge_patch import merged
 
 MIDNIGHT = datetime(2025, 1, 6, tzinfo=UTC)
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
@@ -102,6 +103,13 @@ def _scenarios(_context: click.Context, _param: click.Parameter, begun: str) -> 
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the decision journal of one policy on one seed, as `karpool run` writes it.",
 )
+@click.option(
+    "--record",
+    "recording",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what happens under one policy on one seed as a recording, as `karpool record` writes it.",
+)
 @search_options
 @catalog_options
 def simulate(
@@ -113,6 +121,7 @@ def simulate(
     length: str | None,
     output: str,
     journal: Path | None,
+    recording: Path | None,
     catalog_opener: CatalogOpener,
     decisions: dict[str, Any],
 ) -> None:
@@ -125,12 +134,11 @@ def simulate(
         opened = open_scenario(scenario, catalog_opener, length, decisions)
         first = opened.scenario.seed if seed is None else seed
         chosen, seeded = _chosen(opened.scenario, policies), range(first, first + seeds)
-        if journal is not None and len(chosen) * seeds > 1:
-            raise InputError.at("--journal", f"is of one run, and there are {len(chosen) * seeds}; name one --policy")
-        if journal is None:
-            comparison = opened.compare(chosen, seeded, report)
-        else:
-            comparison = _kept(opened, chosen, seeded, report, journal)
+        for option, file in (("--journal", journal), ("--record", recording)):
+            if file is not None and len(chosen) * seeds > 1:
+                raise InputError.at(option, f"is of one run, and there are {len(chosen) * seeds}; name one --policy")
+        with _kept(journal, recording) as observe:
+            comparison = opened.compare(chosen, seeded, report, observe)
     if comparison.left_out:
         say(comparison.left_out, 0)
     for notice in idle_discounts(catalog_opener.discounts, comparison.origins):
@@ -138,19 +146,22 @@ def simulate(
     _print(comparison, output)
 
 
-def _kept(
-    opened: "OpenedScenario", policies: Sequence[str], seeds: Sequence[int], report: ReportProgress, path: Path
-) -> Comparison:
-    """One run, with its decision journal in a file."""
+@contextmanager
+def _kept(journal: Path | None, recording: Path | None) -> Iterator[Callable[[VirtualCluster], object] | None]:
+    """What to do with the cluster of one run before it runs, so that its journal and its history are in files."""
     from karpool.report.simulation_journal import SimulationJournal
+    from karpool.virtual.recorded_cluster import RecordedCluster
 
+    keeping: list[Callable[[VirtualCluster], object]] = []
     journals: list[SimulationJournal] = []
-    with path.open("wb") as file:
-        comparison = opened.compare(
-            policies, seeds, report, observe=lambda cluster: journals.append(SimulationJournal(cluster))
-        )
-        file.writelines(line for journal in journals for line in journal.lines)
-    return comparison
+    with ExitStack() as stack:
+        if journal is not None:
+            file = stack.enter_context(journal.open("wb"))
+            stack.callback(lambda: file.writelines(line for entry in journals for line in entry.lines))
+            keeping.append(lambda cluster: journals.append(SimulationJournal(cluster)))
+        if recording is not None:
+            keeping.append(lambda cluster: stack.enter_context(RecordedCluster(cluster, recording)))
+        yield (lambda cluster: [keep(cluster) for keep in keeping]) if keeping else None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Most is removed by decoding: the structs have no fields for environments, argume
 rest is removed here: above all, annotations that Karpool does not read.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -106,6 +106,23 @@ def redacted(objects: Objects) -> Objects:
         pauses=tuple(_config_map(entry, REASON) for entry in objects.pauses),
         autoscaler_statuses=tuple(_config_map(entry, STATUS_KEY) for entry in objects.autoscaler_statuses),
     )
+
+
+class Redactor:
+    """Redacts objects one by one, as `redacted` does all of them; workloads keep their templates."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, str] = {}
+
+    def __call__(self, kind: str, obj: Any) -> Any:
+        """The object without what decisions do not read; pools have to come before the claims that they made."""
+        if kind == "NodePool":
+            kept = _pool(obj)
+            self._hashes[pool_hash(obj)] = pool_hash(kept)
+            return _rehashed(kept, self._hashes)
+        if kind == "NodeClaim":
+            return _rehashed(_with_status(obj), self._hashes)
+        return _OF_KIND[kind](obj)
 
 
 def _config_map(entry: ConfigMap, key: str) -> ConfigMap:
@@ -210,3 +227,34 @@ def _volume(volume: PersistentVolume) -> PersistentVolume:
         "azure_disk": None if spec.azure_disk is None else {},
     }
     return replace(_with_metadata(volume), spec=replace(spec, **sources))
+
+
+_OF_KIND: Final[dict[str, Callable[[Any], Any]]] = {
+    "Pod": _pod,
+    "Node": _with_status,
+    "DaemonSet": _workload,
+    "Deployment": _workload,
+    "ReplicaSet": _workload,
+    "StatefulSet": _workload,
+    "PodTemplate": _pod_template,
+    "PersistentVolume": _volume,
+    "CapacityBuffer": _buffer,
+    **dict.fromkeys(
+        (
+            "PodDisruptionBudget",
+            "NodeOverlay",
+            "PersistentVolumeClaim",
+            "StorageClass",
+            "CSINode",
+            "Namespace",
+            "ResourceClaim",
+            "ResourceClaimTemplate",
+            "ResourceSlice",
+            "DeviceClass",
+            "PodGroup",
+            "Workload",
+        ),
+        _with_metadata,
+    ),
+}
+"""How an object of a kind is redacted, where that does not depend on others."""

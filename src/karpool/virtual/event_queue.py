@@ -29,8 +29,11 @@ class EventQueue:
     @property
     def moment(self) -> datetime:
         if self._moment is None:
-            self._moment = self.start + timedelta(seconds=self.time)
+            self._moment = self.moment_at(self.time)
         return self._moment
+
+    def moment_at(self, time: float) -> datetime:
+        return self.start + timedelta(seconds=time)
 
     @property
     def earliest(self) -> datetime:

@@ -6,8 +6,9 @@ import msgspec
 
 from karpool.model.nodepool import NodePool
 from karpool.model.rules.pools import controller_flaws, weight_flaws
-from karpool.virtual.scenario import ALL_POOLS, Policy, Scenario, merged, patched, patches_of
+from karpool.virtual.scenario import ALL_POOLS, Policy, Scenario, patched, patches_of
 from karpool.wire.fields import explain, written_path
+from karpool.wire.merge_patch import merged
 from karpool.wire.problems import Flaw
 
 

@@ -19,6 +19,7 @@ from karpool.virtual.curves import Curve, ScenarioPart
 from karpool.virtual.duration_limits import Delay, Interval, Stretch
 from karpool.virtual.old_pools import with_node_pools
 from karpool.wire.duration import parse_duration
+from karpool.wire.merge_patch import merged
 from karpool.wire.objects import Timestamp, decode_value, encode_value
 from karpool.wire.quantity import Quantity
 from karpool.wire.yaml_documents import yaml_documents
@@ -269,16 +270,3 @@ def _patched(pool: NodePool, policy: Policy) -> NodePool:
 def patches_of(pool: NodePool, policy: Policy) -> list[str]:
     """The keys under which a policy changes a pool, in the order in which the changes are merged."""
     return [name for name in (ALL_POOLS, pool.name) if name in policy.pools]
-
-
-def merged(value: Any, patch: Any) -> Any:
-    """A value with a JSON merge patch: maps are merged, null removes a field, anything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    kept = dict(value) if isinstance(value, dict) else {}
-    for key, change in patch.items():
-        if change is None:
-            kept.pop(key, None)
-        else:
-            kept[key] = merged(kept.get(key), change)
-    return kept

@@ -27,9 +27,10 @@ from karpool.model.nodepool import Budget
 from karpool.packing.options import Options
 from karpool.report.what_if_document import WhatIfDocument, what_if_document
 from karpool.report.what_if_yaml import patch_files, scenario_file
-from karpool.virtual.scenario import Policy, merged, patched, read_scenario
+from karpool.virtual.scenario import Policy, patched, read_scenario
 from karpool.virtual.scenario_checks import flaws
 from karpool.wire.duration import NEVER
+from karpool.wire.merge_patch import merged
 from karpool.wire.yaml_documents import yaml_documents
 
 KEPT = {DO_NOT_DISRUPT: "true"}
