@@ -1,5 +1,6 @@
 """A trial in which the controller may do what the shipped manifests allow, and nothing else."""
 
+from pathlib import Path
 from typing import Self
 
 from tests.live import manifests
@@ -16,9 +17,16 @@ CONTROLLER = manifests.DEPLOY / "controller"
 class AsServiceAccount(Trial):
     """The controller is the service account of the manifests, with some of its roles and policies."""
 
-    def __init__(self, plane: ControlPlane, settings: RunSettings, roles: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        settings: RunSettings,
+        roles: tuple[str, ...] = (),
+        *,
+        kubeconfig: Path | None = None,
+    ) -> None:
         super().__init__(plane, settings)
-        self.target = find_target(kubeconfig=plane.user_kubeconfig(USER))
+        self.target = find_target(kubeconfig=kubeconfig or plane.user_kubeconfig(USER))
         self.documents = [document for name in roles for document in manifests.read(CONTROLLER / name)]
 
     async def __aenter__(self) -> Self:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.live.control_plane import ControlPlane
-from tests.live.test_rbac import Watched
 from tests.live.trial import SETTINGS, Trial, deployment, machines, play, pool
+from tests.live.watched import Watched
 
 from karpool.live import resources as r
 from karpool.model.devices import Device, DeviceAttribute, ResourceClaim, SliceTemplate, TypeDevices

@@ -35,6 +35,8 @@ COMPACTOR = VARIABLES | {"APP_NAME": "estafette-k8s-node-compactor", "NAMESPACE"
 FILES = [
     ("metrics-reader.yaml", VARIABLES),
     ("controller/rbac.yaml", VARIABLES),
+    ("controller/rbac-dry-run.yaml", VARIABLES),
+    ("controller/rbac-kwok-dry-run.yaml", VARIABLES),
     ("controller/rbac-kwok.yaml", VARIABLES),
     ("controller/rbac-dra.yaml", VARIABLES),
     ("controller/rbac-node-overlay.yaml", VARIABLES),
@@ -45,6 +47,7 @@ FILES = [
     ("controller/policy-kwok.yaml", VARIABLES),
     ("controller/kubernetes.yaml", VARIABLES),
     ("compactor/rbac.yaml", COMPACTOR),
+    ("compactor/rbac-dry-run.yaml", COMPACTOR),
     ("compactor/network.yaml", COMPACTOR),
     ("compactor/policy.yaml", COMPACTOR),
     ("compactor/kubernetes.yaml", COMPACTOR),
