@@ -1,0 +1,101 @@
+"""The commands that README, CONTRIBUTING and docs show: indented or fenced lines that begin with a program."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+)
+_PROGRAMS: Final = (
+    r"karpool|kubectl|helm|make|python3?|scripts/[\w-]+|\.venv/bin/\w+|pip|pipx|uvx?|source|docker|promtool|"
+    r"cat|git|jq|man"
+)
+_VARIABLES: Final = r"(?:[A-Z][A-Z_]*=\S+ )*"
+_COMMAND: Final = re.compile(rf"^\s*{_VARIABLES}(?:{_PROGRAMS})(?:\s|$)(?! =)")
+_INDENT: Final = 4
+_COMMENT: Final = re.compile(r"\s+#\s.*$")
+_INLINE: Final = re.compile(r"`((?:kubectl )?karpool [^`]+)`")
+
+
+class Command(NamedTuple):
+    page: str
+    line: int
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """Of its first part, up to a pipe or a redirection; without variables before it."""
+        found: list[str] = []
+        for word in _split(self.text):
+            if word and set(word) <= set("|<>;&"):
+                break
+            found.append(word)
+        while found and re.fullmatch(r"[A-Z][A-Z_]*=.*", found[0], re.DOTALL):
+            found.pop(0)
+        return found
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one program and its arguments: nothing that a shell has to do."""
+        return all(not set(word) <= set("|<>;&()") for word in _split(self.text)) and self.words[0] == "karpool"
+
+
+def _split(text: str) -> list[str]:
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    return list(lexer)
+
+
+def shown() -> Iterator[Command]:
+    """The commands of all pages, in their order; those over several lines are joined."""
+    for page in PAGES:
+        if page.exists():
+            yield from _of_page(str(page.relative_to(ROOT)), page.read_text().splitlines())
+
+
+def _of_page(page: str, lines: list[str]) -> Iterator[Command]:
+    fence, number = "", 0
+    while number < len(lines):
+        line = lines[number]
+        start = number
+        number += 1
+        if line.lstrip().startswith("```"):
+            fence = "" if fence else line.strip("` ") or "text"
+            continue
+        in_shell = fence in {"sh", "console", "bash"}
+        in_block = not fence and len(line) - len(line.lstrip()) >= _INDENT
+        if not (
+            (in_shell and line.strip() and not line.lstrip().startswith("#")) or (in_block and _COMMAND.match(line))
+        ):
+            continue
+        text = line.strip()
+        while text.endswith("\\") or _is_open(text):
+            text = f"{text.removesuffix(chr(92)).rstrip()} {lines[number].strip()}"
+            number += 1
+        yield Command(page, start + 1, _COMMENT.sub("", text))
+
+
+def _is_open(text: str) -> bool:
+    try:
+        _split(_COMMENT.sub("", text))
+    except ValueError:
+        return True
+    return False
+
+
+def mentioned() -> Iterator[Command]:
+    """Commands within sentences: their options must be there, but names stand for anything."""
+    for page in PAGES:
+        if page.exists():
+            name = str(page.relative_to(ROOT))
+            for number, line in enumerate(page.read_text().splitlines(), 1):
+                yield from (Command(name, number, text) for text in _INLINE.findall(line))
