@@ -101,7 +101,7 @@ def test_the_fleet_has_every_node_in_its_pool(opened: Opened) -> None:
     assert "2.23 $/h" in totals
     assert "1,626 $ a month" in totals
     assert page.title() == "Fleet · examples · Karpool"
-    assert "aws us-east-1 sample table" in page.locator("footer").inner_text()
+    expect(page.locator("#prices")).to_have_text("Prices: aws us-east-1, sample table.")
 
 
 def test_a_bar_is_filled_by_what_its_pods_ask_for(opened: Opened) -> None:
@@ -176,6 +176,7 @@ def test_a_knob_changes_the_price(opened: Opened) -> None:
     rows = outcome.locator("tbody tr")
     expect(rows.filter(has_text="Nodes").first).to_contain_text("5")
     before = outcome.locator(".big").inner_text()
+    expect(page.get_by_label("Lift do-not-disrupt of")).to_have_value("*")
     page.get_by_label("Fee for each node, $/h").fill("0.1")
     expect(outcome.locator(".words")).to_contain_text("count 0.1 $/h for each node", timeout=PATIENCE)
     expect(outcome.locator(".big")).not_to_have_text(before)
@@ -185,7 +186,7 @@ def test_a_knob_changes_the_price(opened: Opened) -> None:
     page.get_by_label("Fee for each node, $/h").fill("")
     page.get_by_label("consolidateAfter").select_option("Never")
     expect(outcome.locator(".words")).to_contain_text("Never", timeout=PATIENCE)
-    assert page.locator("table", has_text="Saves besides").locator("tbody tr").count() == 3
+    assert page.locator("table", has_text="Saves more").locator("tbody tr").count() == 3
     page.locator(".exports summary", has_text="NodePool general").click()
     patch = page.locator(".exports pre").filter(has_text="nodepool general").inner_text()
     assert "kubectl patch nodepool general --type merge" in patch
@@ -214,6 +215,11 @@ def test_blockers_are_worth_what_lifting_them_saves(opened: Opened) -> None:
     opened.view("Blockers")
     page.get_by_role("button", name="By namespace").click()
     expect(page.locator("table.list tbody tr", has_text="shop").first).to_be_visible(timeout=PATIENCE)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as CSV").click()
+    head, *lines = saved.value.path().read_text().splitlines()
+    assert head.startswith("owner,codes,objects,namespaces,workloads,savingsPerHour")
+    assert "shop" in [line.split(",")[0] for line in lines]
 
 
 def test_costs_are_shared_by_namespace_workload_and_label(opened: Opened) -> None:

@@ -133,6 +133,7 @@ class Answers:
     def _blockers(self, question: BlockersQuestion, progress: Progress) -> Answer:
         from karpool.disruption.what_if.blockers import Blocker, blockers_of
         from karpool.disruption.what_if.quick import SOON
+        from karpool.report.blockers_table import blockers_csv
         from karpool.report.costs import GroupingError, read_grouping
         from karpool.report.what_if_document import blockers_document, owner_of
 
@@ -148,7 +149,8 @@ class Answers:
             return "" if grouping is None else owner_of(blocker, grouping, namespaces)
 
         found = blockers_of(what_if, _BLOCKERS, owner=owner, progress=progress)
-        return {"blockers": blockers_document(what_if, found, grouping, cluster.warnings)}
+        document = blockers_document(what_if, found, grouping, cluster.warnings)
+        return {"blockers": document, "csv": blockers_csv(document)}
 
     def _costs(self, question: CostsQuestion, progress: Progress) -> Answer:
         from karpool.report.costs import CostTally, GroupingError, read_grouping

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from karpool.catalog.instance_types import Catalog
 from karpool.controller.store import ClusterStore
+from karpool.report.price_words import prices_parts, prices_words
 from karpool.web.answering import Answering
 from karpool.web.feed import Feed
 from karpool.web.fleet import Fleet
@@ -68,8 +69,8 @@ class ShownCluster:
         )
 
     def about(self) -> dict[str, Any]:
-        origins = [origin._asdict() for origin in self.cluster.catalog().origins]
-        return {**self.cluster.about, "living": self.cluster.living, "prices": origins, **self.cluster.status()}
+        prices = prices_words(prices_parts(self.cluster.catalog().origins))
+        return {**self.cluster.about, "living": self.cluster.living, "prices": prices, **self.cluster.status()}
 
     async def close(self) -> None:
         self.feed.close()

@@ -5,7 +5,7 @@ import { shortNames } from "./names.js";
 import { share } from "./fleet.js";
 
 const WIDTH_PX = 290;
-const HEIGHT_PX = 66;
+const HEIGHT_PX = 72;
 const SPARE_ROWS = 4;
 
 export class Bars {
@@ -129,6 +129,7 @@ export class Bars {
     body.addEventListener("focus", () => this.point(Math.max(0, this.cursor)), options);
     body.addEventListener("blur", () => (this.tooltip.hide(), this.layout()), options);
     window.addEventListener("scroll", () => this.soon(), { ...options, passive: true });
+    window.addEventListener("resize", () => this.soon(), options);
     window.addEventListener("beforeprint", () => this.paintAll(), options);
   }
 

@@ -1,8 +1,9 @@
 /* What keeps the most money where it is, and whom to ask. */
 
 import { ask } from "./live.js";
-import { card, choice, perMonth, table, working } from "./controls.js";
+import { afterFullPlan, card, choice, download, longTable, perMonth, working } from "./controls.js";
 
+const SHOWN = 25;
 const GROUPS = [["", "Each alone"], ["namespace", "By namespace"], ["workload", "By workload"], ["label", "By label"]];
 
 export class BlockersView {
@@ -38,13 +39,13 @@ export class BlockersView {
     this.body.replaceChildren(element("section.card", null, busy, element("p.quiet", null, "The engine plans again with each blocker lifted. That takes seconds for hundreds of nodes, and up to two minutes for thousands.")));
     try {
       const answer = await ask(this.page.live, "blockers", by ? { by } : {}, { progress: busy.progress, signal: asking.signal });
-      this.show(answer.blockers);
+      this.show(answer.blockers, answer.csv);
     } catch (problem) {
       if (problem.name !== "AbortError") this.body.replaceChildren(element("section.card.problem", { role: "alert" }, problem.message));
     }
   }
 
-  show(found) {
+  show(found, csv) {
     const lifts = found.blockers;
     const worth = lifts.filter((lift) => lift.computed && lift.savingsPerHour > 0);
     const best = worth[0];
@@ -62,25 +63,27 @@ export class BlockersView {
       element(
         "section.card",
         { "aria-labelledby": "blockers-title" },
-        element("h2", { id: "blockers-title" }, "What lifting each alone is worth"),
-        element("p.quiet", null, `Amounts do not add up: a node may have several blockers. Planned with search ${found.search}.`),
+        element("div.card-head", null, element("h2", { id: "blockers-title" }, this.by ? "What lifting all of a group is worth" : "What lifting each alone is worth"), lifts.length ? element("button.more", { type: "button", onclick: () => download("blockers.csv", csv, "text/csv") }, "Save as CSV") : null),
+        element("p.quiet", null, `Amounts do not add up: a node may have several blockers. Planned with search ${found.search}.${afterFullPlan(this.page.planned, found.today.priceAfter)}`),
         lifts.length ? this.table(lifts, most) : element("p", null, "Nothing holds a node after today's plan.")
       )
     );
   }
 
   table(lifts, most) {
-    return table(
+    return longTable(
       "Blockers, those that are worth most first",
       [
         { words: "What", cell: (lift) => what(lift) },
         { words: "Worth", number: true, cell: (lift) => worthOf(lift, most) },
         { words: "A month", number: true, cell: (lift) => (lift.computed ? `${number(Math.round(lift.savingsPerMonth))} $` : "") },
         { words: "Nodes held", number: true, cell: (lift) => `${number(lift.nodes.length)}${lift.alone === lift.nodes.length ? "" : ` (${number(lift.alone)} by nothing else)`}` },
-        { words: "More evictions", number: true, cell: (lift) => (lift.evictions === null ? "" : number(lift.evictions).replace("-", "−")) },
+        { words: "More nodes", number: true, cell: (lift) => (lift.computed ? signed(-lift.nodesFewer) : "") },
+        { words: "More evictions", number: true, cell: (lift) => (lift.evictions === null ? "" : signed(lift.evictions)) },
         { words: "What lifts it", cell: (lift) => this.how(lift) },
       ],
-      lifts
+      lifts,
+      SHOWN
     );
   }
 
@@ -105,6 +108,10 @@ function what(lift) {
   const owners = [...workloads.filter((name) => name !== first.object).slice(0, 3), ...(workloads.length ? [] : namespaces.slice(0, 3))];
   if (owners.length) more.push(element("div.quiet", null, `for ${owners.join(", ")}${workloads.length > 3 ? ` and ${number(workloads.length - 3)} more` : ""}`));
   return [element("b", null, element("bdi", null, lift.name || first.object)), ...more];
+}
+
+function signed(count) {
+  return (count > 0 ? "+" : count < 0 ? "−" : "") + number(Math.abs(count));
 }
 
 function worthOf(lift, most) {

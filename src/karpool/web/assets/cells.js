@@ -130,6 +130,7 @@ export class Cells {
     body.addEventListener("focus", () => this.point(Math.max(0, this.cursor)), options);
     body.addEventListener("blur", () => (this.tooltip.hide(), this.paint()), options);
     window.addEventListener("scroll", () => this.soon(), { ...options, passive: true });
+    window.addEventListener("resize", () => this.soon(), options);
   }
 
   soon() {

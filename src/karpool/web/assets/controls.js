@@ -1,5 +1,7 @@
 /* Small parts that several views have. */
 
+const MORE = 200;
+
 /* Buttons of which one is pressed. */
 export function choice(label, options, value, chosen) {
   const buttons = options.map(([key, words]) =>
@@ -35,14 +37,27 @@ export function table(caption, columns, rows, rowOptions = () => ({})) {
   const body = rows.map((row) => {
     const { onclick, kind } = rowOptions(row);
     const cells = columns.map((column, index) => {
-      const tag = index === 0 ? "th" : "td";
-      const made = element(tag + (column.number ? ".number-cell" : ""), index === 0 ? { scope: "row" } : { "data-label": column.words }, ...[column.cell(row)].flat());
-      return made;
+      const parts = [column.cell(row)].flat().filter((part) => part !== "" && part !== null);
+      const kind = (column.number ? ".number-cell" : "") + (parts.length ? "" : ".blank");
+      if (index === 0) return element("th" + kind, { scope: "row" }, ...parts);
+      return element("td" + kind, { "data-label": column.words }, element("div", null, ...parts));
     });
     return element("tr" + (kind ? "." + kind : ""), onclick ? { onclick } : null, ...cells);
   });
   const made = element("table.list", null, element("caption.unseen", null, caption), element("thead", null, head), element("tbody", null, ...body));
   return element("div.scroll", { tabindex: "0", role: "region", "aria-label": caption }, made);
+}
+
+/* A table that begins with its first rows; a button shows more of them. */
+export function longTable(caption, columns, rows, shown) {
+  const part = element("div.long-table");
+  const draw = (count) => {
+    const rest = rows.length - count;
+    const more = element("button.more", { type: "button", onclick: () => draw(count + MORE) }, rest > MORE ? `Show ${number(MORE)} more of ${number(rest)}` : `Show ${number(rest)} more`);
+    part.replaceChildren(table(caption, columns, rows.slice(0, count)), ...(rest > 0 ? [more] : []));
+  };
+  draw(shown);
+  return part;
 }
 
 /* What is said while an answer is worked out. */
@@ -57,6 +72,20 @@ export function working(what) {
     if (most) bar.firstChild.style.width = Math.min(100, (100 * done) / most) + "%";
   };
   return made;
+}
+
+/* Why this plan of today does not end where that of the Plan view does, if it does not; empty otherwise. */
+export function afterFullPlan(planned, price) {
+  const full = planned.answer && planned.answer.plan.after.pricePerHour;
+  if (!full || price === null || Math.abs(full - price) < 5e-5) return "";
+  return ` The plan of the Plan view is looked for longer, and ends at ${money(full)}.`;
+}
+
+/* A file that the page has made, for the downloads of the browser. */
+export function download(name, text, type) {
+  const link = element("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 export function say(words) {

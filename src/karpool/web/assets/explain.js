@@ -138,8 +138,8 @@ export class Explainer {
           [
             { words: "Pod", cell: (entry) => this.podLink(entry.pod) },
             { words: "To", cell: (entry) => (entry.to ? this.nodeLink(entry.to) : "nowhere") },
-            { words: "Why", cell: (entry) => (entry.reason ? entry.reason.message : "") },
-          ],
+            said.pods.some((entry) => entry.reason) ? { words: "Why", cell: (entry) => (entry.reason ? entry.reason.message : "") } : null,
+          ].filter(Boolean),
           said.pods
         )
       );

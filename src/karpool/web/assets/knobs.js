@@ -12,15 +12,15 @@ export const KNOBS = [
       { key: "after", words: "consolidateAfter", options: each("0s", "1m", "5m", "15m", "1h", "Never") },
       { key: "grace", words: "Grace period", options: each(["Never", "none"], "5m", "15m", "1h", "4h") },
       { key: "policy", words: "Consolidate", options: each("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced") },
-      { key: "least", words: "Minimum savings", kind: "text", hint: "as it is; 0.05 or 5%" },
+      { key: "least", words: "Minimum savings", kind: "text", hint: "0.05 or 5%" },
       { key: "weight", words: "Weight", kind: "number", min: "0", max: "100", step: "1" },
     ],
   },
   {
     title: "Machines",
     knobs: [
-      { key: "add", words: "Also allow types", kind: "text", hint: "none; such as m7g.*, c7g.2xlarge" },
-      { key: "forbid", words: "Forbid types", kind: "text", hint: "none; such as t3.*" },
+      { key: "add", words: "Also allow types", kind: "text", hint: "m7g.*, c7g.2xlarge" },
+      { key: "forbid", words: "Forbid types", kind: "text", hint: "t3.*" },
       { key: "any", words: "Allow every machine", kind: "switch" },
     ],
   },
@@ -39,7 +39,7 @@ export const KNOBS = [
     title: "Pods",
     knobs: [
       { key: "disturb", words: "Lift do-not-disrupt of", options: ({ namespaces }) => [["", "nobody"], ["*", "all pods"], ...namespaces.map((name) => [name, `namespace ${name}`])] },
-      { key: "pdb", words: "Without PDB", kind: "text", hint: "none; namespace/name" },
+      { key: "pdb", words: "Without PDB", kind: "text", hint: "namespace/name" },
       { key: "workload", words: "Requests of", options: ({ workloads }) => [["", "nobody"], ...workloads.map((name) => [name, name])] },
       { key: "cpu", words: "CPU, times", kind: "number", min: "0.01", max: "100", step: "0.05", hint: "1" },
       { key: "memory", words: "Memory, times", kind: "number", min: "0.01", max: "100", step: "0.05", hint: "1" },

@@ -106,8 +106,7 @@ class Page {
       }
       name.replaceChildren(picker);
     } else name.textContent = this.cluster;
-    const prices = (about.prices || []).map((origin) => [origin.cloud, origin.region, origin.known ? [origin.source, origin.date && "of " + origin.date].filter(Boolean).join(" ") : "no price list"].filter(Boolean).join(" "));
-    byId("prices").textContent = prices.length ? `Prices: ${prices.join("; ")}.` : "";
+    byId("prices").textContent = about.prices || "";
     this.state();
   }
 

@@ -71,6 +71,8 @@ export class PlanView {
       tooltip: this.page.tip,
     });
     this.zoom = firstZoom(this.stepped.all.length);
+    this.pricesToday = new Map();
+    for (const node of this.stepped.all) this.pricesToday.set(node.pool, (this.pricesToday.get(node.pool) || 0) + (node.price || 0));
     this.goTo(0);
     this.mention();
   }
@@ -215,7 +217,7 @@ export class PlanView {
     }
     for (const node of this.stepped.all) if (!groups.has(node.pool)) groups.set(node.pool, []);
     const order = (a, b) => (a.virtual ? 1 : 0) - (b.virtual ? 1 : 0) || (a.type < b.type ? -1 : a.type > b.type ? 1 : byName(a, b));
-    const listed = [...groups].sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([pool, nodes]) => ({ key: pool, title: pool || "no pool", pool: true, nodes: nodes.sort(order) }));
+    const listed = [...groups].sort((a, b) => (this.pricesToday.get(b[0]) || 0) - (this.pricesToday.get(a[0]) || 0) || (a[0] < b[0] ? -1 : 1)).map(([pool, nodes]) => ({ key: pool, title: pool || "no pool", pool: true, nodes: nodes.sort(order) }));
     this.blocks.show(listed, this.zoom);
   }
 
@@ -346,8 +348,8 @@ function commandWords(command, first, explain, fleet) {
   return [
     element("p.next", null, element("span.badge.new", null, first ? "next" : "this step"), " ", element("b", null, what), ` saves ${money(command.savingsPerHour)}`),
     element("p.quiet", null, `${spaced(command.method)}${command.begins ? ` · can begin at ${clock(command.begins)}` : ""}`),
-    element("p.fact", null, element("span.quiet", null, "Leaves "), ...command.nodes.slice(0, 8).flatMap((name) => [link(name), " "]), command.nodes.length > 8 ? `and ${number(command.nodes.length - 8)} more` : ""),
-    ...command.replacements.slice(0, 6).map((made) => element("p.fact", null, element("span.quiet", null, "Comes "), `${made.name}: ${made.instanceTypes[0] || "?"}, ${made.capacityType}, ${money(made.pricePerHour)}`)),
+    element("p.fact", null, element("span.quiet", null, "Goes: "), ...command.nodes.slice(0, 8).flatMap((name) => [link(name), " "]), command.nodes.length > 8 ? `and ${number(command.nodes.length - 8)} more` : ""),
+    ...command.replacements.slice(0, 6).map((made) => element("p.fact", null, element("span.quiet", null, "Comes: "), `${made.name}: ${made.instanceTypes[0] || "?"}, ${made.capacityType}, ${money(made.pricePerHour)}`)),
     ...Object.entries(command.waves).filter(([, turns]) => turns > 1).map(([pdb, turns]) => element("p.fact", null, `Pods under PDB ${pdb} leave in ${plural(turns, "wave")}`)),
     moves.length ? element("ul.moves", null, ...moves) : element("p.fact", null, "No pod has to move."),
   ];

@@ -2,12 +2,12 @@
 
 import { ask } from "./live.js";
 import { axisMoney, chart } from "./chart.js";
-import { card, moment, perMonth, say, table, working } from "./controls.js";
+import { card, longTable, moment, perMonth, say, working } from "./controls.js";
 
 const AGAIN_MS = 10000;
-const SHOWN = 200;
+const SHOWN = 40;
 const WORDS = { decided: "decided", dryRun: "dry run", running: "under way", completed: "completed", rolledBack: "rolled back", dropped: "dropped" };
-const KINDS = { completed: ".ok", rolledBack: ".went", dropped: ".went", running: ".new", decided: "", dryRun: "" };
+const KINDS = { completed: ".ok", rolledBack: ".went", dropped: "", running: ".new", decided: "", dryRun: "" };
 
 export class TimelineView {
   constructor(root, page) {
@@ -55,15 +55,14 @@ export class TimelineView {
       return;
     }
     const { totals } = timeline;
-    const failed = totals.rolledBack + totals.dropped;
     this.momentPart = element("div.moment");
     this.root.replaceChildren(
       element(
         "section.totals.five",
         { "aria-label": "The journal in short" },
-        card("Saved by completed commands", money(totals.savingsPerHour), perMonth(totals.savingsPerHour) + (totals.unpriced ? `; ${plural(totals.unpriced, "command")} of unknown savings not counted` : ""), ".hero"),
+        card("Saved by completed commands", money(totals.savingsPerHour), `${perMonth(totals.savingsPerHour)}, had none of it grown back` + (totals.unpriced ? `; ${plural(totals.unpriced, "command")} of unknown savings not counted` : ""), ".hero"),
         card("Commands", number(timeline.commands.length), `${number(totals.completed)} completed, ${number(totals.running)} under way`),
-        card("Failed", number(failed), `${number(totals.rolledBack)} rolled back, ${number(totals.dropped)} dropped`),
+        card("Rolled back", number(totals.rolledBack), `${number(totals.dropped)} more dropped before they began`),
         card("Evictions", number(totals.evictions), "of completed commands"),
         card("Pauses", number(timeline.pauses.length), `${number(timeline.pauses.filter((pause) => !pause.until).length)} still hold`)
       ),
@@ -123,16 +122,16 @@ export class TimelineView {
         ? element("p", null, "No pass had named all nodes by then.")
         : element("p", null, `${plural(found.nodes.length, "node")}, as named at ${moment(found.knownAt)}; ${plural(found.gone.length, "node")} removed since, ${plural(found.requested.length, "node")} requested.`),
       found.nodes.length
-        ? table(
+        ? longTable(
             "Nodes of then",
             [
               { words: "Node", cell: (node) => element("bdi", null, node.name) },
               { words: "What was said of it then", cell: (node) => (node.command !== null ? element("span.badge.went", null, "to be removed") : node.reasons.map((reason) => `${reason.code}: ${reason.message}`).join("; ")) },
             ],
-            [...removed, ...found.nodes.filter((node) => node.command === null)].slice(0, SHOWN)
+            [...removed, ...found.nodes.filter((node) => node.command === null)],
+            SHOWN
           )
-        : "",
-      found.nodes.length > SHOWN ? element("p.quiet", null, `and ${number(found.nodes.length - SHOWN)} more`) : ""
+        : ""
     );
     say(`${plural(found.nodes.length, "node")} at ${moment(found.time)}`);
   }
@@ -144,19 +143,19 @@ export class TimelineView {
       "section.card",
       { "aria-labelledby": "commands-title" },
       element("h2", { id: "commands-title" }, "Commands, the latest first"),
-      table(
+      longTable(
         "Commands, the latest first",
         [
           { words: "When", cell: (command) => element("button.link", { type: "button", onclick: () => this.look(Date.parse(when(command)) / 1000) }, moment(when(command))) },
           { words: "Outcome", cell: (command) => element("span.badge" + KINDS[command.outcome], null, WORDS[command.outcome]) },
-          { words: "What", cell: (command) => [`${spaced(command.method)}: ${command.decision || "remove"} `, element("bdi", null, names(command.nodes)), command.replacements.length ? ` by ${plural(command.replacements.length, "new node")}` : "", command.message ? element("div.problem", null, command.message) : "", ...command.waits.map((words) => element("div.quiet", null, words))] },
+          { words: "What", cell: (command) => [`${spaced(command.method)}: ${command.decision || "remove"} `, element("bdi", null, names(command.nodes)), command.replacements.length ? ` by ${plural(command.replacements.length, "new node")}` : "", command.message ? element(command.outcome === "rolledBack" ? "div.problem" : "div.was-dropped", null, command.message) : "", ...command.waits.map((words) => element("div.quiet", null, words))] },
           { words: "Saves", number: true, cell: (command) => money(command.savingsPerHour) },
           { words: "Evictions", number: true, cell: (command) => (command.evictions === null ? "?" : number(command.evictions)) },
           { words: "Took", number: true, cell: (command) => (command.started && command.ended ? duration(Date.parse(command.ended) - Date.parse(command.started)) : "") },
         ],
-        rows.slice(0, SHOWN)
-      ),
-      rows.length > SHOWN ? element("p.quiet", null, `and ${number(rows.length - SHOWN)} earlier ones`) : ""
+        rows,
+        SHOWN
+      )
     );
   }
 
@@ -166,7 +165,7 @@ export class TimelineView {
       "section.card",
       { "aria-labelledby": "pauses-title" },
       element("h2", { id: "pauses-title" }, "Pauses and brakes"),
-      table(
+      longTable(
         "Pauses and brakes",
         [
           { words: "Since", cell: (pause) => (pause.since ? moment(pause.since) : "before the journal begins") },
@@ -174,7 +173,8 @@ export class TimelineView {
           { words: "Pool", cell: (pause) => pause.nodePool || "everything" },
           { words: "Why", cell: (pause) => `${pause.code}: ${pause.message}` },
         ],
-        [...timeline.pauses].reverse().slice(0, SHOWN)
+        [...timeline.pauses].reverse(),
+        SHOWN
       )
     );
   }

@@ -1,19 +1,19 @@
 /* What if? Knobs, and where plans end then beside where they end today. */
 
 import { ask } from "./live.js";
-import { perMonth, say, select, table, working } from "./controls.js";
+import { afterFullPlan, download, perMonth, say, select, table, working } from "./controls.js";
 import { KNOBS, knobsOf } from "./knobs.js";
 
 const WAIT_MS = 250;
 const KEPT = 12;
 const USUAL = [
-  ["No budgets", [{ knob: "budgetsOff" }]],
-  ["Consolidate at once", [{ knob: "consolidateAfter", value: "0s" }]],
-  ["No pod is do-not-disrupt", [{ knob: "doNotDisruptOff" }]],
-  ["Spot to spot", [{ knob: "spotToSpot", value: true }]],
-  ["Every machine allowed", [{ knob: "anyMachine" }]],
-  ["Evictions cost nothing", [{ knob: "evictionPrice", value: 0 }]],
-  ["0.01 $/h for each node", [{ knob: "nodeFee", value: 0.01 }]],
+  ["No budgets", { budgets: true }],
+  ["Consolidate at once", { after: "0s" }],
+  ["No pod is do-not-disrupt", { disturb: "*" }],
+  ["Spot to spot", { spot: "on" }],
+  ["Every machine allowed", { any: true }],
+  ["Evictions cost nothing", { eviction: "0" }],
+  ["0.01 $/h for each node", { fee: "0.01" }],
 ];
 
 export class WhatIfView {
@@ -41,11 +41,12 @@ export class WhatIfView {
 
   build() {
     this.form = element("form.knobs", { "aria-label": "Knobs", onsubmit: (event) => event.preventDefault() });
+    this.brief = element("p.brief", { "aria-hidden": "true" });
     this.result = element("section.card.result", { "aria-label": "What it comes to", "aria-live": "polite" });
     this.exports = element("section.card.exports", { "aria-label": "To keep it", hidden: "" });
     this.list = element("section.card", { "aria-labelledby": "tried-title" });
     this.root.replaceChildren(
-      element("div.what-if", null, element("section.card", null, element("h2", null, "Knobs"), element("p.quiet", null, "Turn one, and see at once what it saves. Nothing is changed in the cluster."), this.form), element("div.answers", null, this.result, this.list, this.exports))
+      element("div.what-if", null, element("section.card", null, element("h2", null, "Knobs"), element("p.quiet", null, "Turn one, and see at once what it saves. Nothing is changed in the cluster."), this.form), element("div.answers", null, this.brief, this.result, this.list, this.exports))
     );
     this.drawForm();
     this.explainNothing();
@@ -53,7 +54,20 @@ export class WhatIfView {
   }
 
   explainNothing() {
-    this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.quiet", null, this.given ? "" : "Turn a knob: here you see the price at the end of the plan, and the evictions on the way, beside today's."), element("p.presets", null, ...USUAL.map(([words, knobs]) => element("button.more", { type: "button", onclick: () => this.ask(knobs) }, words))));
+    this.brief.textContent = "";
+    this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.quiet", null, "Turn a knob: here you see the price at the end of the plan, and the evictions on the way, beside today's. Or begin with one of these:"), this.presets());
+  }
+
+  presets() {
+    return element("p.presets", null, ...USUAL.map(([words, values]) => element("button.more", { type: "button", onclick: () => this.setTo(values) }, words)));
+  }
+
+  /* The form shows what is asked, also where it was not the form that asked. */
+  setTo(values, knobs = knobsOf(values)) {
+    clearTimeout(this.timer);
+    this.values = { ...values };
+    this.drawForm();
+    this.ask(knobs);
   }
 
   drawForm() {
@@ -116,6 +130,7 @@ export class WhatIfView {
     const busy = working("Planning …");
     const since = performance.now();
     const shown = this.result.querySelector(".outcome");
+    this.brief.textContent = "Planning …";
     this.result.replaceChildren(element("h2", null, "What it comes to"), busy);
     if (shown) this.result.append(shown), shown.classList.add("old");
     try {
@@ -123,7 +138,8 @@ export class WhatIfView {
       this.show(answer, (performance.now() - since) / 1000);
     } catch (problem) {
       if (problem.name === "AbortError" || asking !== this.asking) return;
-      this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.problem", { role: "alert" }, problem.message));
+      this.brief.textContent = problem.message;
+      this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.problem", { role: "alert" }, problem.message), this.presets());
     }
   }
 
@@ -136,7 +152,7 @@ export class WhatIfView {
       element(
         "div.outcome",
         null,
-        element("p.big" + (saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, element("span.pill", null, saved === null ? "?" : perMonth(Math.abs(saved)))),
+        element("p.big" + (verdict === "the same" ? "" : saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, verdict === "the same" ? null : element("span.pill" + (saved > 0 ? "" : ".worse"), null, saved === null ? "?" : perMonth(Math.abs(saved)))),
         element("ul.plain.words", null, ...words.map((text) => element("li", null, text))),
         table(
           "Where plans end",
@@ -154,9 +170,11 @@ export class WhatIfView {
           ]
         ),
         bars(today, then),
-        element("p.quiet.showing", null, `Both planned with search ${search}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.`)
+        element("p.quiet.showing", null, `Both planned with search ${search}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${afterFullPlan(this.page.planned, today.priceAfter)}`),
+        this.presets()
       )
     );
+    this.brief.textContent = `${words.join("; ")}: ${verdict}`;
     this.remember(answer, saved);
     this.drawExports(answer);
     say(`${words.join("; ")}: ${verdict}`);
@@ -179,8 +197,8 @@ export class WhatIfView {
       table(
         "Tried so far",
         [
-          { words: "What if", cell: (row) => element("button.link", { type: "button", onclick: () => this.ask(row.knobs) }, row.words) },
-          { words: "Saves besides", number: true, cell: (row) => money(row.saved) },
+          { words: "What if", cell: (row) => element("button.link", { type: "button", onclick: () => this.setTo({}, row.knobs) }, row.words) },
+          { words: "Saves more", number: true, cell: (row) => money(row.saved) },
           { words: "Price", number: true, cell: (row) => money(row.price) },
           { words: "Nodes", number: true, cell: (row) => number(row.nodes) },
           { words: "Evictions", number: true, cell: (row) => number(row.evictions) },
@@ -204,14 +222,8 @@ export class WhatIfView {
 
 function file(title, name, text) {
   const copy = element("button.more", { type: "button", onclick: async () => (await navigator.clipboard.writeText(text), say("Copied.")) }, "Copy");
-  const save = element("button.more", { type: "button", onclick: () => download(name, text) }, "Save");
+  const save = element("button.more", { type: "button", onclick: () => download(name, text, "application/yaml") }, "Save");
   return element("details.rules", null, element("summary", null, title), element("pre", { tabindex: "0" }, text), element("p", null, copy, " ", save));
-}
-
-function download(name, text) {
-  const link = element("a", { href: URL.createObjectURL(new Blob([text], { type: "application/yaml" })), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 function bars(today, then) {
