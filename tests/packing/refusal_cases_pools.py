@@ -7,6 +7,7 @@ from tests.factories import (
     Z1,
     Z2,
     affinity_to,
+    csi_node,
     daemon_set,
     instance_type,
     node,
@@ -14,9 +15,10 @@ from tests.factories import (
     node_term,
     pod,
     pv,
+    pvc,
     spread,
 )
-from tests.packing.refusal_cases import N1, N2, PVC, WEB, Case, in_pool
+from tests.packing.refusal_cases import DRIVER, N1, N2, PVC, WEB, Case, in_pool
 
 from karpool.catalog.instance_types import Catalog, Offering
 from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, RESERVATION_ID, RESERVED, ZONE
@@ -232,6 +234,24 @@ MIXED_CASES = [
         expect=[(1, NODES, Rule.NOT_ENOUGH), (2, "pool heavy", Rule.TAINT), (2, "pool light", Rule.NOT_ENOUGH)],
         says="1 node: not enough cpu (64 wanted, at most 4 free); pool heavy: taint gpu:NoSchedule; "
         "pool light: no type has 64 cpu (15.9 at most)",
+    ),
+    *(
+        Case(
+            name=f"more {kind} volumes than a node of the type attaches",
+            pod=pod(claims=["d1", "d2"]),
+            nodes=[node("n1", type="small", taints=["full"])],
+            pools=[node_pool()],
+            bound=bound,
+            catalog=Catalog((instance_type("small", 4, "16Gi"),)),
+            others={
+                "persistent_volume_claims": (pvc("d1", volume="d1"), pvc("d2", volume="d2")),
+                "persistent_volumes": (pv("d1", driver=DRIVER), pv("d2", driver=DRIVER)),
+                "csi_nodes": (csi_node("n1", **{DRIVER: 1}),),
+            },
+            expect=[(1, NODES, Rule.TAINT), (1, "pool default", Rule.ATTACH_LIMIT)],
+            says=f"1 node: taint full:NoSchedule; pool default: no type attaches 2 {DRIVER} volumes (1 at most)",
+        )
+        for kind, bound in (("own", ()), ("shared", (pod("b-1", claims=["d1", "d2"], node="n1"),)))
     ),
     Case(
         name="a pod that waits for reserved capacity keeps its preferences",

@@ -225,6 +225,9 @@ DISKS = {
     "csi_nodes": (csi_node("n1", disk=2),),
 }
 
+FIFTH = Catalog(FIVE.types[4:])
+FULL = node("n1", type="fake-it-4", taints=["full"])
+
 
 def mounts(*claims: str) -> list[Pod]:
     return [pod(f"web-{i}", claims=[claim]) for i, claim in enumerate(claims, start=1)]
@@ -257,6 +260,31 @@ VOLUMES = [
     ),
     Scenario(
         name="a shared disk counts once", pods=mounts("d1", "d2", "d2"), nodes=[node("n1")], others=DISKS, new_nodes=0
+    ),
+    Scenario(
+        name="a new node attaches as many disks as a node of its type",
+        pods=mounts("d1", "d2", "d3"),
+        nodes=[FULL],
+        catalog=FIFTH,
+        others=DISKS,
+        new_nodes=2,
+    ),
+    Scenario(
+        name="a shared disk counts once on a new node",
+        pods=mounts("d1", "d2", "d2"),
+        nodes=[FULL],
+        catalog=FIFTH,
+        others=DISKS,
+        new_nodes=1,
+    ),
+    Scenario(
+        name="a type that no node shows attaches any number of disks",
+        pods=mounts("d1", "d2", "d3"),
+        nodes=[FULL],
+        catalog=incremental_types(5),
+        others=DISKS,
+        new_nodes=1,
+        types=[f"fake-it-{number}" for number in (1, 2, 3)],
     ),
 ]
 

@@ -22,6 +22,7 @@ from karpool.cluster.groups import labels_satisfy
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import join
 from karpool.cluster.volumes import VolumeIndex
+from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
@@ -236,7 +237,27 @@ class _Scene:
 
     def supply(self, *, strict: bool) -> Supply:
         """Where new nodes can come from."""
-        return Supply(self.catalog, self.templates, self.daemons, self.options, strict=strict, nodes=self.included)
+        return Supply(
+            self.catalog,
+            self.templates,
+            self.daemons,
+            self.options,
+            strict=strict,
+            nodes=self.included,
+            attachable=self._attachable_by_type(),
+        )
+
+    def _attachable_by_type(self) -> dict[str, dict[str, int]]:
+        """By type and driver: the least number of volumes that a node of the type, gone or not, can attach."""
+        states = join(self.objects.nodes, self.objects.node_claims)
+        types = {state.name: state.labels.get(INSTANCE_TYPE, "") for state in states}
+        counts: dict[str, dict[str, int]] = {}
+        for entry in self.objects.csi_nodes:
+            for driver in entry.spec.drivers:
+                if types.get(entry.name) and driver.allocatable.count:
+                    of_type = counts.setdefault(types[entry.name], {})
+                    of_type[driver.name] = min(driver.allocatable.count, of_type.get(driver.name, 2**31))
+        return counts
 
 
 def _unreserved(entry: InstanceType) -> InstanceType:

@@ -123,8 +123,10 @@ class Supply:
         *,
         strict: bool,
         nodes: Sequence[StateNode],
+        attachable: Mapping[str, Mapping[str, int]],
     ) -> None:
         self.catalog = catalog
+        self.attachable = attachable
         self.templates = templates
         self.daemons = daemons
         self.options = options
@@ -204,8 +206,12 @@ class Supply:
         pods = [other.requests for other in (*claim.riders, rider)]
         needed = total([*pods, *(taken(daemon.requests) for daemon in running)])
         has = room(entry.allocatable)
-        return offered(entry, requirements, self.catalog) and all(
-            amount <= has[name] for name, amount in needed.items()
+        volumes = {volume for other in (*claim.riders, rider) for volume in other.constraints.attached}
+        attached, most = Counter(driver for driver, _ in volumes), self.attachable.get(entry.name, {})
+        return (
+            offered(entry, requirements, self.catalog)
+            and all(amount <= has[name] for name, amount in needed.items())
+            and all(count <= most[driver] for driver, count in attached.items() if driver in most)
         )
 
     def _can_be_had(self, offering: Offering, requirements: Requirements) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from karpool.cluster.arrays import Array, ColumnTable, column
+from karpool.cluster.attach_limits import AttachLimits
 from karpool.cluster.codes import EXPECTED, GONE, PRESENT, SEALED
 from karpool.cluster.daemons import Daemon
 from karpool.cluster.node_shapes import ShapeTable
@@ -15,7 +16,7 @@ from karpool.cluster.pod_classes import ClassTable
 from karpool.cluster.pod_table import END, NOWHERE
 from karpool.cluster.resources import ATTACH, UNLIMITED, ResourceTable
 from karpool.cluster.topology import HOST_KEY, Topology
-from karpool.model.labels import HOSTNAME
+from karpool.model.labels import HOSTNAME, INSTANCE_TYPE
 from karpool.model.managers import takes_no_pods
 
 
@@ -52,7 +53,7 @@ class NodeTable(ColumnTable):
         shapes: ShapeTable,
         *,
         daemons: tuple[Daemon, ...],
-        attach_limits: dict[str, Mapping[str, int]],
+        attach_limits: AttachLimits,
     ) -> None:
         super().__init__()
         self.resources = resources
@@ -151,6 +152,7 @@ class NodeTable(ColumnTable):
     def _write(self, row: int, state: StateNode) -> None:
         self.states[row] = state
         self.rows[state.name] = row
+        self.attach_limits.forget_types(state.name)
         insort(self._queue, _place_in_queue(state, row))
         self._order = None
         self.live[row] = _live(state)
@@ -190,6 +192,7 @@ class NodeTable(ColumnTable):
         state = self.get(row)
         self._see(row, -1)
         del self.rows[state.name]
+        self.attach_limits.forget_types(state.name)
         del self._queue[bisect_left(self._queue, _place_in_queue(state, row))]
         self._order = None
 
@@ -216,7 +219,7 @@ class NodeTable(ColumnTable):
         self.room[row] = 0
         own = self.resources.room(state.allocatable)
         self.room[row, : len(own)] = own
-        for driver, count in self.attach_limits.get(state.name, {}).items():
+        for driver, count in self.attach_limits.of(state.name).items():
             self.room[row, self.resources.column(ATTACH + driver)] = count
         self.refresh(row)
 
@@ -242,15 +245,20 @@ class NodeTable(ColumnTable):
 
     def set_attach_limits(self, name: str, limits: Mapping[str, int]) -> None:
         """Take note of how many volumes a node can attach, by driver."""
-        if limits:
-            self.attach_limits[name] = limits
-        else:
-            self.attach_limits.pop(name, None)
+        self.attach_limits.put(name, limits)
         for driver in limits:
             self.resources.column(ATTACH + driver)
         self.widen()
         if name in self.rows:
             self._measure(self.rows[name])
+
+    def attached_by_types(self) -> Mapping[str, Mapping[str, int]]:
+        """How many volumes new nodes of a type can attach, as far as its nodes here show."""
+        return self.attach_limits.of_types(self._type_of)
+
+    def _type_of(self, name: str) -> str:
+        row = self.rows.get(name)
+        return "" if row is None else self.get(row).labels.get(INSTANCE_TYPE, "")
 
     def set_daemons(self, daemons: tuple[Daemon, ...]) -> None:
         """Take note of other daemons; what is free is worked out when shapes are next judged."""

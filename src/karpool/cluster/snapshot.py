@@ -8,6 +8,7 @@ many there are, so that the owner of a snapshot that lives for weeks can build i
 
 from collections.abc import Iterable, Mapping
 
+from karpool.cluster.attach_limits import AttachLimits
 from karpool.cluster.bindings import Bindings
 from karpool.cluster.changes import Impact, node_change, pod_change
 from karpool.cluster.constraints import Preferences
@@ -64,7 +65,12 @@ class Snapshot:
         )
         limits = _attach_limits(objects)
         self.nodes = NodeTable(
-            self.resources, self.topology, self.classes, self.shapes, daemons=self.daemons, attach_limits=limits
+            self.resources,
+            self.topology,
+            self.classes,
+            self.shapes,
+            daemons=self.daemons,
+            attach_limits=AttachLimits(limits),
         )
         self.counts = GroupCounts(self.pods, self.nodes, self.shapes)
         self.bindings = Bindings(self.pods, self.nodes, self.counts, self.resources)

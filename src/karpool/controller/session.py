@@ -69,11 +69,12 @@ class Session:
     _most_remembered: int = 0
 
     def engine(self) -> Engine:
-        """The engine on the current snapshot, made anew when pools, daemons or what the provider offers changed."""
+        """The engine on the current snapshot, made anew when what new nodes would be like has changed."""
         catalog = self.catalog_source.catalog
         self.cluster_state.use_catalog(catalog)
         snapshot = self.cluster_state.current()
-        rests_on = (snapshot, snapshot.daemons, snapshot.withheld_pools, catalog, self.cluster_state.pools())
+        attached = snapshot.nodes.attached_by_types()
+        rests_on = (snapshot, snapshot.daemons, snapshot.withheld_pools, catalog, self.cluster_state.pools(), attached)
         engine = self._engine
         same = engine is not None and all(old is new for old, new in zip(self._rests_on, rests_on, strict=True))
         if engine is None or not same or engine.remembered > self._most_remembered:

@@ -147,7 +147,9 @@ class _Check:
         self.room = self.pools.room[pool]
         self.names = engine.snapshot.resources.names[: self.room.shape[1]]
         classes = engine.snapshot.classes
-        self.requests = classes.requests[class_, : len(self.names)]
+        self.requests = classes.requests[class_, : len(self.names)].copy()
+        for shared in classes.shared_columns.row(class_):
+            self.requests[shared] += 1
         self.signature = classes.signatures[int(classes.signature[class_])]
         self.free_keys = engine.tables.free_keys
 
@@ -274,6 +276,11 @@ class _Check:
             if column == PODS:
                 return left, Rule.NOT_ENOUGH, f"no type has room for another pod{after}"
             name, requested = self.names[column], int(self.requests[column])
+            if name.startswith(ATTACH):
+                detail = (
+                    f"no type attaches {requested} {name.removeprefix(ATTACH)} volumes ({int(most[column])} at most)"
+                )
+                return left, Rule.ATTACH_LIMIT, detail
             best = amount(name, max(0, int(most[column])))
             return left, Rule.NOT_ENOUGH, f"no type has {with_unit(name, requested)}{after} ({best} at most)"
         requests = [

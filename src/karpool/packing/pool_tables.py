@@ -6,7 +6,7 @@ import numpy as np
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array, Ragged
-from karpool.cluster.resources import UNLIMITED
+from karpool.cluster.resources import ATTACH, UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.nodepool import NodePool
 from karpool.model.requirements import Requirement, Requirements
@@ -68,6 +68,11 @@ class PoolTables:
         resources = self.snapshot.resources
         pools = [template.name for template in self.templates] or [""]
         room = np.stack([self.types.room_in(pool, resources) for pool in pools])
+        numbers = {entry.name: number for number, entry in enumerate(self.types.types)}
+        for name, limits in self.snapshot.nodes.attached_by_types().items():
+            if name in numbers:
+                for driver, count in limits.items():
+                    room[:, numbers[name], resources.column(ATTACH + driver)] = count
         for number, runs in enumerate(self.runs):
             for daemon, types in zip(self.snapshot.daemons, runs, strict=True):
                 for column, amount in self.snapshot.resources.request(daemon.requests).items():
@@ -75,7 +80,7 @@ class PoolTables:
         return room
 
     def widen(self) -> None:
-        """Make columns for resources that are new: no type has any, but each attaches any number of volumes."""
+        """Make columns for resources that are new: no type has any, but each attaches any number of new volumes."""
         resources, before = self.snapshot.resources, self.room.shape[2]
         added = len(resources) - before
         if added:

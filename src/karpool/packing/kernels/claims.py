@@ -169,13 +169,14 @@ def try_types(m: Array, claim: int, class_: int, requirement: int, fresh: bool) 
     used, wanted, width = c.claim_used(m)[claim], c.class_requests(m)[class_], c.sizes(m)[c.RESOURCES]
     types, suitable = c.claim_types(m)[claim], c.types_of(m)[requirement]
     clash, rooms, fitting = c.clash(m)[ports, template], c.type_room(m)[template], c.fitting(m)
+    shares = c.shared_length(m)[class_] > 0
     count = 0
     for at in range(c.claim_type_count(m)[claim]):
         type_ = types[at]
         enough = suitable[type_] and not clash[type_]
         for column in range(width):
             enough = enough and used[column] + wanted[column] <= rooms[type_, column]
-        if enough:
+        if enough and (not shares or attaches(m, claim, class_, type_)):
             fitting[count] = type_
             count += 1
     c.state(m)[c.FITTING] = count
@@ -186,11 +187,28 @@ def try_types(m: Array, claim: int, class_: int, requirement: int, fresh: bool) 
 
 
 @inner
+def attaches(m: Array, claim: int, class_: int, type_: int) -> bool:
+    """Whether a type can attach the volumes that a pod shares with others, and that its claim does not have yet."""
+    rooms = c.type_room(m)[c.claim_template(m)[claim]]
+    begin = c.shared_start(m)[class_]
+    end = begin + c.shared_length(m)[class_]
+    for at in range(begin, end):
+        column = c.shared_column(m)[at]
+        wanted = c.class_requests(m)[class_, column]
+        for other in range(begin, end):
+            if c.shared_column(m)[other] == column and c.claim_host(m)[claim, c.shared_row(m)[other]] == 0:
+                wanted += 1
+        if c.claim_used(m)[claim, column] + wanted > rooms[type_, column]:
+            return False
+    return True
+
+
+@inner
 def all_fit(m: Array, claim: int, class_: int, requirement: int, fresh: bool) -> bool:
     """Whether a claim certainly keeps all its types: its requirement stays and the smallest type has room."""
     template = c.claim_template(m)[claim]
     plain = c.min_length(m)[template] == 0 and c.sizes(m)[c.RESERVED_OFFERINGS] == 0 and c.class_ports(m)[class_] == 0
-    if fresh or not plain or requirement != c.claim_requirement(m)[claim]:
+    if fresh or not plain or requirement != c.claim_requirement(m)[claim] or c.shared_length(m)[class_] > 0:
         return False
     used, least, wanted = c.claim_used(m)[claim], c.claim_least(m)[claim], c.class_requests(m)[class_]
     for column in range(c.sizes(m)[c.RESOURCES]):
@@ -277,6 +295,10 @@ def commit(m: Array, claim: int, class_: int, labels: int, requirement: int) -> 
         c.claim_held(m)[claim, number] = c.new_held(m)[number]
     for column in range(c.sizes(m)[c.RESOURCES]):
         c.claim_used(m)[claim, column] += c.class_requests(m)[class_, column]
+    begin = c.shared_start(m)[class_]
+    for at in range(begin, begin + c.shared_length(m)[class_]):
+        if c.claim_host(m)[claim, c.shared_row(m)[at]] == 0:
+            c.claim_used(m)[claim, c.shared_column(m)[at]] += 1
     if not c.state(m)[c.ALL_FIT]:
         keep_types(m, claim)
     begin = c.taken_start(m)[class_]
