@@ -331,7 +331,7 @@ def test_nothing_goes_while_too_many_nodes_are_not_ready(control_plane: ControlP
             status = {"status": {"conditions": [_ready(ready=True)]}}
             await trial.change("Node", f"lost-{number}", status, subresource="status")
         await claim_goes(trial, "empty")
-        assert sorted(claim.name for claim in await _staying(trial)) == [f"lost-{number}" for number in range(4)]
+        assert {f"lost-{number}" for number in range(4)} <= {claim.name for claim in await _staying(trial)}
 
     story(control_plane, scenario, BESIDE_KARPENTER)
 
