@@ -19,6 +19,7 @@ from karpool.wire.problems import Problem
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+OVERLAYS = "/apis/karpenter.sh/v1alpha1/nodeoverlays"
 CLASSES = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
 DRY = "?dryRun=All&fieldValidation=Strict"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -32,7 +33,7 @@ def server(control_plane: ControlPlane) -> Client:
     for name in NAMES:
         written = client.post(DEFINITIONS, yaml.safe_load(definition(name)))
         assert written.status in (201, 409), written.body["message"]
-    for path in (POOLS, CLAIMS, CLASSES):
+    for path in (POOLS, CLAIMS, OVERLAYS, CLASSES):
         eventually(lambda path=path: client.get(path).status == 200)
     return client
 
@@ -137,6 +138,48 @@ def test_a_claim_may_name_its_pool_and_ask_for_what_its_pods_need(server: Client
     manifest = claim_manifest(requirements=named, resources={"requests": {"cpu": "1500m", "pods": 3}})
     assert problems(manifest) == ()
     assert server.post(CLAIMS + DRY, manifest).status == 201
+
+
+def overlay_manifest(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": {"name": "o"},
+        "spec": {"requirements": [], **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"price": "0.096"},
+        {"priceAdjustment": "-15%", "weight": 10},
+        {"priceAdjustment": "+0.2"},
+        {"capacity": {"example.com/licences": 4}},
+        {"requirements": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": ["p"]}]},
+    ],
+)
+def test_an_overlay_that_our_rules_allow_is_accepted(server: Client, spec: dict[str, Any]) -> None:
+    assert problems(overlay_manifest(**spec)) == ()
+    answer = server.post(OVERLAYS + DRY, overlay_manifest(**spec))
+    assert answer.status == 201, answer.body["message"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"price": "1", "priceAdjustment": "+1"}, "spec.priceAdjustment"),
+        ({"price": "cheap"}, "spec.price"),
+        ({"priceAdjustment": "10%"}, "spec.priceAdjustment"),
+        ({"capacity": {"cpu": 2}}, "spec.capacity"),
+        ({"weight": 10_001}, "spec.weight"),
+    ],
+)
+def test_an_overlay_that_our_rules_refuse_is_refused(server: Client, spec: dict[str, Any], field: str) -> None:
+    assert problems(overlay_manifest(**spec))
+    answer = server.post(OVERLAYS + DRY, overlay_manifest(**spec))
+    assert answer.status == 422, answer.body
+    assert field in refused_fields(answer), answer.body["message"]
 
 
 def test_a_pool_of_another_installation_applies_unchanged(server: Client) -> None:

@@ -38,10 +38,10 @@ _SECONDS_TO_ANSWER: Final = 5.0
 @click.option("--offline", is_flag=True, help="Do not read any cluster; print in any case.")
 @kube_options
 def crds(*, offline: bool, kube: KubeContext) -> None:
-    """Print the definitions of NodePool, NodeClaim, KWOKNodeClass and CapacityBuffer as YAML, for kubectl apply.
+    """Print the definitions of NodePool, NodeClaim and the kinds that go with them as YAML, for kubectl apply.
 
     With them the API server itself refuses what `karpool validate` refuses. The cluster of the current kube context is
-    read first (four definitions, nothing is changed). The definition of CapacityBuffer is left out where there is one.
+    read first (these definitions, nothing is changed). The definition of CapacityBuffer is left out where there is one.
     """
     click.echo(definitions(() if offline else _installed_by_others(kube)), nl=False)
 

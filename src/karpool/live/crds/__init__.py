@@ -9,6 +9,7 @@ OWNER: Final = "karpool"
 _FILES: Final = {
     "nodepools.karpenter.sh": "nodepools.yaml",
     "nodeclaims.karpenter.sh": "nodeclaims.yaml",
+    "nodeoverlays.karpenter.sh": "nodeoverlays.yaml",
     "kwoknodeclasses.karpenter.kwok.sh": "kwoknodeclasses.yaml",
     "capacitybuffers.autoscaling.x-k8s.io": "capacitybuffers.yaml",
 }
