@@ -21,6 +21,7 @@ EXAMPLES
   karpool blockers --by label=team        # whom to ask: what keeps the most money where it is?
   karpool snapshot -o cluster.json.zst    # the cluster in a file that can be handed on
   karpool simulate churn --seeds 20       # what would a policy cost, and how many pods would it evict?
+  karpool sweep churn --set consolidateAfter=30s,5m,30m   # and which setting is the best?
   karpool validate -f cluster/            # is what I have complete and sound?
   karpool lint                            # what would an experienced colleague warn about?
   karpool catalog arch=arm64 'cpu>=8'     # which instance types are there, at what price?
@@ -44,6 +45,7 @@ COMMANDS: Final = {
     "ui": "Serve a page on localhost: the fleet live, the plan, and what if.",
     "blockers": "Show what keeps the most money where it is, and what lifting it is worth.",
     "simulate": "Run hours or days on a virtual cluster and compare policies.",
+    "sweep": "Try many settings of a policy: what they cost, how many pods they disturb.",
     "demo": "Show what Karpool does, on a cluster in memory.",
     "diff": "Compare two plans, or what two sets of NodePools would make of a cluster.",
     "snapshot": "Write a cluster to a file, without secrets and needless detail.",

@@ -189,12 +189,24 @@ def open_scenario(
     name: str, opener: CatalogOpener, length: str | None = None, decisions: Mapping[str, Any] | None = None
 ) -> OpenedScenario:
     """A scenario by its file or its built-in name; what the command line names replaces its own."""
+    file, data = _read(name)
+    return open_text(file, data, opener, beside=Path(name).parent, length=length, decisions=decisions)
+
+
+def open_text(
+    file: str,
+    data: bytes,
+    opener: CatalogOpener,
+    *,
+    beside: Path,
+    length: str | None = None,
+    decisions: Mapping[str, Any] | None = None,
+) -> OpenedScenario:
+    """The scenario of a text; files that it names are in the directory `beside`."""
     if length is not None:
         _check_length(length)
-    file, data = _read(name)
     _refuse_first(flaws(data), file)
     written = read_scenario(data)
-    beside = Path(name).parent
     _refuse_first(_missing_files(written, beside), file)
     files = tuple(str(beside / entry) for entry in written.cluster)
     own = _with_own_catalog(opener, written, beside)

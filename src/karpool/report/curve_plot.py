@@ -1,31 +1,18 @@
 """The price of a cluster against the pods that a plan evicts, as SVG."""
 
-import math
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Final, NamedTuple
+from typing import Final
 
 from karpool.report.document import CurvePart, LowerBoundPart
 from karpool.report.formatting import amount, count, per_hour
+from karpool.report.plot_axes import Axis, axis
 from karpool.report.plot_labels import anchor
 
 WIDTH: Final = 460
 HEIGHT: Final = 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 446, 12, 164
-_MOST_TICKS: Final = 5
 _MOST_DOTS: Final = 60
-
-
-class _Axis(NamedTuple):
-    """Round numbers from below the least value to above the most, and where they are drawn."""
-
-    ticks: tuple[float, ...]
-    start: float
-    end: float
-
-    def at(self, value: float) -> float:
-        low, high = self.ticks[0], self.ticks[-1]
-        return round(self.start + (self.end - self.start) * (value - low) / (high - low), 1)
 
 
 def curve_plot(points: Sequence[CurvePart], bound: LowerBoundPart | None) -> str:
@@ -33,8 +20,8 @@ def curve_plot(points: Sequence[CurvePart], bound: LowerBoundPart | None) -> str
     if not points or not points[-1].evictions:
         return ""
     prices = [point.price_per_hour for point in points] + ([] if bound is None else [bound.price_per_hour])
-    across = _axis(0, points[-1].evictions, _LEFT, _RIGHT, whole=True)
-    up = _axis(min(prices), max(prices), _BOTTOM, _TOP)
+    across = axis(0, points[-1].evictions, _LEFT, _RIGHT, whole=True)
+    up = axis(min(prices), max(prices), _BOTTOM, _TOP)
     label = escape(_described(points, bound), quote=True)
     body = [*_grid(across, up), *_least(up, bound), _line(across, up, points), *_dots(across, up, points)]
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(body)}</svg>'
@@ -47,17 +34,7 @@ def _described(points: Sequence[CurvePart], bound: LowerBoundPart | None) -> str
     return f"{text} with {count(last.evictions, 'eviction')}{least}"
 
 
-def _axis(low: float, high: float, start: float, end: float, *, whole: bool = False) -> _Axis:
-    """An axis with a few round steps; `whole`: numbers that are counted."""
-    span = high - low or abs(high) or 1.0
-    power = 10.0 ** math.floor(math.log10(span / _MOST_TICKS))
-    step = next(power * size for size in (1, 2, 2.5, 5, 10) if span / (power * size) <= _MOST_TICKS)
-    step = max(1.0, math.ceil(step)) if whole else step
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return _Axis(tuple(step * number for number in range(first, max(last, first + 1) + 1)), start, end)
-
-
-def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
+def _grid(across: Axis, up: Axis) -> Iterator[str]:
     for value in up.ticks:
         y = up.at(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{_RIGHT}" y1="{y}" y2="{y}"/>'
@@ -69,19 +46,19 @@ def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
     yield f'<text class="tick" x="{middle}" y="{_BOTTOM + 32}" text-anchor="middle">evictions</text>'
 
 
-def _least(up: _Axis, bound: LowerBoundPart | None) -> Iterator[str]:
+def _least(up: Axis, bound: LowerBoundPart | None) -> Iterator[str]:
     if bound is not None:
         y = up.at(bound.price_per_hour)
         yield f'<line class="least" x1="{_LEFT}" x2="{_RIGHT}" y1="{y}" y2="{y}"/>'
         yield f'<text class="tick" x="{_LEFT + 4}" y="{y - 4}">least possible</text>'
 
 
-def _line(across: _Axis, up: _Axis, points: Sequence[CurvePart]) -> str:
+def _line(across: Axis, up: Axis, points: Sequence[CurvePart]) -> str:
     path = "L".join(f"{across.at(point.evictions)} {up.at(point.price_per_hour)}" for point in points)
     return f'<path class="falls" d="M{path}"/>'
 
 
-def _dots(across: _Axis, up: _Axis, points: Sequence[CurvePart]) -> Iterator[str]:
+def _dots(across: Axis, up: Axis, points: Sequence[CurvePart]) -> Iterator[str]:
     if len(points) > _MOST_DOTS:
         return
     for point in points:

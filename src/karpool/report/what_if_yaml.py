@@ -16,7 +16,7 @@ def patch_files(question: Question, knobs: Sequence[Knob]) -> dict[str, str]:
     beside = [f"# Also: karpool run {' '.join(exported.options)}"] if exported.options else []
     beside += [f"# By hand: {_comment(words)}" for words in exported.by_hand]
     return {
-        name: "\n".join([f"# kubectl patch nodepool {name} --type merge --patch-file FILE", *beside, _yaml(patch)])
+        name: "\n".join([f"# kubectl patch nodepool {name} --type merge --patch-file FILE", *beside, as_yaml(patch)])
         for name, patch in exported.patches.items()
     }
 
@@ -24,7 +24,7 @@ def patch_files(question: Question, knobs: Sequence[Knob]) -> dict[str, str]:
 def scenario_file(question: Question, knobs: Sequence[Knob], cluster: str = "cluster.json.zst") -> str:
     """A scenario for `karpool simulate`, beside the file that `karpool snapshot -o` has written."""
     head = f"# karpool snapshot -o {_comment(cluster)} && karpool simulate FILE"
-    return f"{head}\n{_yaml(scenario(question, knobs, cluster))}"
+    return f"{head}\n{as_yaml(scenario(question, knobs, cluster))}"
 
 
 def _comment(text: str) -> str:
@@ -32,6 +32,7 @@ def _comment(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def _yaml(value: Any) -> str:
+def as_yaml(value: Any) -> str:
+    """A value as YAML, with its fields in their order."""
     written: str = yaml.safe_dump(value, sort_keys=False, width=100)
     return written

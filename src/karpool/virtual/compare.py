@@ -16,11 +16,12 @@ from karpool.virtual.curves import seconds
 from karpool.virtual.initial_cluster import on_machines, with_cluster
 from karpool.virtual.recorder import ClusterSample, PoolSummary, RunSummary
 from karpool.virtual.scenario import Policy, Scenario, read_scenario
-from karpool.virtual.worker_processes import Progress, run_in_processes
 from karpool.wire.duration import parse_duration
+from karpool.workers.processes import Progress, run_in_processes
 
 DEFAULT_POLICY: Final = "default"
-_CHUNKS: Final = 500
+CHUNKS: Final = 500
+"""The parts of a run of which progress hears."""
 ReportProgress = Callable[[str, int, int | None], None]
 
 
@@ -52,6 +53,11 @@ class ScenarioSource:
         length = scenario.length if self.length is None else parse_duration(self.length)
         policies = scenario.policies or {DEFAULT_POLICY: Policy()}
         return replace(scenario, length=length, policies={name: self._decided(own) for name, own in policies.items()})
+
+    def inputs(self) -> "RunInputs":
+        """All that runs need."""
+        objects = self.objects()
+        return RunInputs(self.scenario(objects), self.open_catalog(), objects)
 
     def _decided(self, policy: Policy) -> Policy:
         return replace(policy, decisions=replace(policy.decisions, **dict(self.decisions)))
@@ -92,8 +98,8 @@ def run(
     if observe is not None:
         observe(cluster)
     end = seconds(scenario.warm_up) + seconds(scenario.length)
-    for chunk in range(1, _CHUNKS + 1):
-        cluster.run(end * chunk / _CHUNKS)
+    for chunk in range(1, CHUNKS + 1):
+        cluster.run(end * chunk / CHUNKS)
         if progress is not None:
             progress(chunk)
     recorder = cluster.recorder
@@ -150,7 +156,7 @@ def _run_in_turn(
     for number, job in enumerate(jobs):
 
         def progress(chunk: int, number: int = number, name: str = job[0]) -> None:
-            report(f"Simulating {name}", number * _CHUNKS + chunk, len(jobs) * _CHUNKS)
+            report(f"Simulating {name}", number * CHUNKS + chunk, len(jobs) * CHUNKS)
 
         results[job] = inputs.run(job, progress, observe)
     return results
@@ -165,7 +171,7 @@ def _run_in_parallel(
 
     def progress(job: RunKey, chunk: int) -> None:
         done[job] = chunk
-        report(f"Simulating {len(jobs)} runs", sum(done.values()), len(jobs) * _CHUNKS)
+        report(f"Simulating {len(jobs)} runs", sum(done.values()), len(jobs) * CHUNKS)
 
     progress(jobs[0], 0)
     warm_up()  # so that the workers find the kernels compiled
@@ -174,8 +180,7 @@ def _run_in_parallel(
 
 @cache
 def _inputs(source: ScenarioSource) -> RunInputs:
-    objects = source.objects()
-    return RunInputs(source.scenario(objects), source.open_catalog(), objects)
+    return source.inputs()
 
 
 def _run_job(source: ScenarioSource, job: RunKey, progress: Progress) -> Run:

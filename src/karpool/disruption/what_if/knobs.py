@@ -13,6 +13,8 @@ from karpool.disruption.what_if.pod_knobs import (
     SafeToEvict,
 )
 from karpool.disruption.what_if.pool_knobs import (
+    BalancedK,
+    Budgets,
     BudgetsOff,
     ConsolidateAfter,
     ConsolidationPolicy,
@@ -31,11 +33,13 @@ from karpool.disruption.what_if.setting_knobs import (
     SpotToSpot,
     WeightsMode,
 )
-from karpool.disruption.what_if.type_knobs import AddTypes, AnyMachine, ForbidTypes
+from karpool.disruption.what_if.type_knobs import AddTypes, AnyMachine, ForbidTypes, OnlyTypes
 from karpool.wire.objects import decode_value
 
 AnyKnob = (
-    BudgetsOff
+    BalancedK
+    | Budgets
+    | BudgetsOff
     | ConsolidateAfter
     | ConsolidationPolicy
     | FixedSizeOff
@@ -45,6 +49,7 @@ AnyKnob = (
     | AddTypes
     | AnyMachine
     | ForbidTypes
+    | OnlyTypes
     | BrakeOff
     | EvictionPrice
     | NodeFee

@@ -1,5 +1,6 @@
 """Knobs for what NodePools say."""
 
+import json
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -8,9 +9,10 @@ from msgspec.structs import replace
 from karpool.disruption.policies import WHEN_UNDERUTILIZED
 from karpool.disruption.what_if.knob import Knob
 from karpool.disruption.what_if.question import KnobError, Question, annotated
-from karpool.model.annotations import AnnotationError, minimum_savings
-from karpool.model.labels import BUDGETS, GRACE_PERIOD, MINIMUM_SAVINGS
+from karpool.model.annotations import AnnotationError, balanced_k, minimum_savings
+from karpool.model.labels import BALANCED_K, BUDGETS, GRACE_PERIOD, MINIMUM_SAVINGS
 from karpool.model.nodepool import ZERO_SECONDS, Budget, NodePool
+from karpool.model.rules.budgets import budget_flaws
 from karpool.wire.duration import Duration
 
 _HEAVIEST: Final = 100
@@ -46,6 +48,48 @@ class BudgetsOff(PoolKnob, kw_only=True, tag="budgetsOff"):
 def _without_budgets(pool: NodePool) -> NodePool:
     pool = with_disruption(pool, budgets=_ALL)
     return annotated(pool, BUDGETS, _ALL_WRITTEN) if BUDGETS in pool.metadata.annotations else pool
+
+
+class Budgets(PoolKnob, kw_only=True, tag="budgets"):
+    """One budget for all reasons and hours, such as `10%` or `3`, in place of all that there are."""
+
+    value: Annotated[str, msgspec.Meta(max_length=40)]
+
+    def turn(self, question: Question) -> Question:
+        return question.with_pools(self.node_pool, self._changed)
+
+    def _changed(self, pool: NodePool) -> NodePool:
+        budgets = (Budget(nodes=self.value),)
+        for flaw in budget_flaws(budgets, [{}], "value"):
+            raise KnobError("value", flaw.message)
+        pool = with_disruption(pool, budgets=budgets)
+        written = json.dumps([{"nodes": self.value}])
+        return annotated(pool, BUDGETS, written) if BUDGETS in pool.metadata.annotations else pool
+
+    @property
+    def words(self) -> str:
+        return f"set the budget of {self.where} to {self.value} of its nodes"
+
+
+class BalancedK(PoolKnob, kw_only=True, tag="balancedK"):
+    """How much disruption a Balanced pool accepts for the money."""
+
+    value: Annotated[str, msgspec.Meta(max_length=40)]
+
+    def turn(self, question: Question) -> Question:
+        return question.with_pools(self.node_pool, self._changed)
+
+    def _changed(self, pool: NodePool) -> NodePool:
+        changed = annotated(pool, BALANCED_K, self.value)
+        try:
+            balanced_k(changed)
+        except AnnotationError as problem:
+            raise KnobError("value", problem.flaws[0].message) from None
+        return changed
+
+    @property
+    def words(self) -> str:
+        return f"set k of {self.where} to {self.value}, for consolidationPolicy Balanced"
 
 
 class ConsolidateAfter(PoolKnob, kw_only=True, tag="consolidateAfter"):

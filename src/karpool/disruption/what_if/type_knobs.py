@@ -46,6 +46,21 @@ class ForbidTypes(TypesKnob, kw_only=True, tag="forbidTypes"):
         return f"forbid {self.listed} in {self.where}"
 
 
+class OnlyTypes(TypesKnob, kw_only=True, tag="onlyTypes"):
+    """The pool allows no other types than these, of those that it allows now."""
+
+    def turn(self, question: Question) -> Question:
+        names = tuple(sorted(entry.name for entry in _matching(question.catalog, self.instance_types)))
+        only = PoolRequirement(key=INSTANCE_TYPE, operator="In", values=names)
+        return question.with_pools(
+            self.node_pool, lambda pool: _requiring(pool, (*pool.spec.template.spec.requirements, only))
+        )
+
+    @property
+    def words(self) -> str:
+        return f"allow only {self.listed} in {self.where}"
+
+
 class AddTypes(TypesKnob, kw_only=True, tag="addTypes"):
     """The pool allows these types, too: lists in its requirements become longer, and may let in others like them."""
 

@@ -5,7 +5,7 @@ A pool of the standard library reports finished jobs only, and on Ctrl-C waits f
 
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -31,12 +31,15 @@ class _Failed(NamedTuple):
     error: Exception
 
 
-def run_in_processes(
-    work: Callable[[Job, Progress], Result], jobs: Sequence[Job], workers: int, report: Callable[[Job, int], None]
-) -> dict[Job, Result]:
-    """Do each job in one of the processes; `work` is pickled, and `report` takes how many steps a job has done."""
-    left, results = deque(jobs), dict[Job, Result]()
-    with _running(work, min(workers, len(jobs))) as idle:
+class WorkerProcesses(Generic[Job, Result]):
+    """Processes that wait for jobs until their `with` block ends; none of them reads its inputs twice."""
+
+    def __init__(self, workers: "list[_Worker[Job, Result]]") -> None:
+        self._workers = workers
+
+    def run(self, jobs: Iterable[Job], report: Callable[[Job, int], None]) -> Iterator[tuple[Job, Result]]:
+        """Each job with its result, as they end; `report` takes how many steps a job has done."""
+        left, idle = deque(jobs), self._workers.copy()
         busy = dict[object, _Worker[Job, Result]]()
         while left or busy:
             while left and idle:
@@ -51,9 +54,16 @@ def run_in_processes(
                     case _Failed(error):
                         raise error
                     case _Done(result):
-                        results[worker.job] = result
                         idle.append(busy.pop(ready))
-    return results
+                        yield worker.job, result
+
+
+def run_in_processes(
+    work: Callable[[Job, Progress], Result], jobs: Sequence[Job], workers: int, report: Callable[[Job, int], None]
+) -> dict[Job, Result]:
+    """Do each job in one of the processes; `work` is pickled, and `report` takes how many steps a job has done."""
+    with worker_processes(work, min(workers, len(jobs))) as running:
+        return dict(running.run(jobs, report))
 
 
 class _Worker(Generic[Job, Result]):
@@ -81,12 +91,13 @@ class _Worker(Generic[Job, Result]):
 
 
 @contextmanager
-def _running(work: Callable[[Job, Progress], Result], number: int) -> Iterator[list[_Worker[Job, Result]]]:
+def worker_processes(work: Callable[[Job, Progress], Result], number: int) -> Iterator[WorkerProcesses[Job, Result]]:
+    """So many processes that do jobs; they end with the block, in the middle of their jobs if need be."""
     workers: list[_Worker[Job, Result]] = []
     try:
         with _interrupts_ignored():
             workers += (_Worker(work) for _ in range(number))
-        yield workers.copy()
+        yield WorkerProcesses(workers)
     finally:
         for worker in workers:
             worker.process.terminate()

@@ -10,7 +10,7 @@ import pytest
 
 from karpool.catalog.sources import open_catalog
 from karpool.virtual.compare import ScenarioSource, compare
-from karpool.virtual.worker_processes import Progress, run_in_processes
+from karpool.workers.processes import Progress, run_in_processes
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,107 @@
+"""A sweep in a terminal: the settings, the cheapest first, and which of them no other beats."""
+
+from typing import TYPE_CHECKING, Final
+
+from karpool.report.formatting import age, amount, count
+from karpool.report.price_words import prices_words
+from karpool.report.sweep_document import MeasurePart, SettingPart, SweepDocument
+
+if TYPE_CHECKING:
+    from karpool.report.table_layout import TableColumn
+    from karpool.report.terminal import Screen
+
+_MOST_ROWS: Final = 30
+_FRONT: Final = "front"
+_STOPPED: Final = "stopped"
+_WAITS: Final = "pods wait"
+
+
+def headline(document: SweepDocument) -> str:
+    """What was tried, in a line."""
+    tried = f"{count(len(document.settings), 'setting')}, {count(len(document.trials), 'trial')}"
+    lengths = sorted({part.length_seconds for part in document.inputs})
+    length = age(lengths[0]) if len(lengths) == 1 else f"{age(lengths[0])} to {age(lengths[-1])}"
+    return f"{', '.join(part.name for part in document.inputs)}: {length}, {tried}, {count(document.seeds, 'seed')}"
+
+
+def print_sweep(document: SweepDocument, screen: "Screen") -> None:
+    from karpool.report.terminal import right
+
+    screen.line(screen.text(headline(document), "bold"))
+    screen.line("")
+    if not document.settings:
+        screen.line("No setting was tried.")
+        return
+    shown = ranked(document)[:_MOST_ROWS]
+    names = list(shown[0].setting)
+    columns: list[str | TableColumn] = [
+        right("no"),
+        "",
+        *names,
+        right("cost"),
+        right("evictions"),
+        right("waiting"),
+        right("launches"),
+    ]
+    rows = [
+        [
+            str(part.number),
+            state(part),
+            *(part.setting[name] for name in names),
+            *(text.replace("±", "+-") if screen.plain else text for text in numbers(part)),
+        ]
+        for part in shown
+    ]
+    screen.table(columns, rows)
+    screen.line("")
+    for line in notes(document, len(shown)):
+        screen.line(line)
+
+
+def ranked(document: SweepDocument) -> list[SettingPart]:
+    """The front first, then the others, each the cheapest first."""
+    return sorted(document.settings, key=lambda part: (not part.on_front, part.measures["cost"].mean, part.number))
+
+
+def state(part: SettingPart) -> str:
+    """What is to be known of a setting, in a word."""
+    return _FRONT if part.on_front else _STOPPED if part.stopped else _WAITS if part.pods_wait else ""
+
+
+def numbers(part: SettingPart) -> list[str]:
+    """Cost, evictions, time that pods waited, and launches, each with its interval."""
+    measures = part.measures
+    waiting = measures["pendingPodSeconds"]
+    return [
+        f"{amount(measures['cost'].mean)}{_reach(measures['cost'], '.2f')} $",
+        _counted(measures["evictions"]),
+        age(waiting.mean) + (f" ± {age(waiting.high - waiting.mean)}" if waiting.high is not None else ""),
+        _counted(measures["nodesLaunched"]),
+    ]
+
+
+def _counted(measure: MeasurePart) -> str:
+    digits = ",.0f" if measure.mean.is_integer() and measure.high is None else ",.1f"
+    return f"{measure.mean:{digits}}{_reach(measure, ',.1f')}"
+
+
+def _reach(measure: MeasurePart, digits: str) -> str:
+    return "" if measure.high is None else f" ± {measure.high - measure.mean:{digits}}"
+
+
+def notes(document: SweepDocument, shown: int) -> list[str]:
+    """What a reader has to know of the numbers."""
+    lines = [f"{_FRONT}: no other setting is as cheap and evicts as few pods. --choose NO prints a patch."]
+    if any(part.stopped for part in document.settings):
+        lines.append(f"{_STOPPED}: another setting is better with 95% confidence; its further seeds were left out.")
+    if any(part.pods_wait for part in document.settings):
+        lines.append(f"{_WAITS}: pods had no node for much longer than under another setting; its cost says nothing.")
+    if len(document.settings) > shown:
+        lines.append(f"{len(document.settings) - shown} more settings are in --output json and html.")
+    if document.seeds > 1:
+        lines.append("+- is half of the 95% confidence interval over seeds.")
+    if not document.complete:
+        lines.append("Not complete: not all trials were done.")
+    if words := prices_words(document.prices):
+        lines.append(words)
+    return lines

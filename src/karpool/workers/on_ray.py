@@ -1,0 +1,124 @@
+"""Jobs on a Ray cluster, or on a Ray of this machine's own.
+
+The work, with all that it needs, is put into the object store once; each worker process gets it from there once,
+however many jobs it does. A job whose worker dies is given to another.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
+
+from karpool import __version__
+from karpool.wire.problems import InputError, one_line
+from karpool.workers.processes import Progress
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+LOCAL: Final = "ray"
+"""The Ray that runs on this machine, or that of RAY_ADDRESS; one is started if there is none."""
+_TRIES: Final = 4
+_LEAST_WAITING: Final = 64
+"""So many jobs wait at Ray at least, so that one that grows sees what there is to do."""
+_LONGEST: Final = 300
+_kept: dict[str, Any] = {}
+"""In a worker: the work that it got last, by the key of its sweep."""
+
+
+class RayError(OSError):
+    """Ray cannot be reached, or cannot do the work."""
+
+
+class RayWorkers(Generic[Job, Result]):
+    def __init__(self, work: Callable[[Job, Progress], Result], at_once: int | None) -> None:
+        import ray
+
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        self._at_once = at_once or max(_LEAST_WAITING, 4 * int(resources.get("CPU", 1)))
+        stored = ray.put(work)
+        self._key = stored.hex()
+        self._stored = [stored]  # a list is handed on as it is: a worker that has the work does not get it again
+        self._task = ray.remote(num_cpus=1, max_retries=_TRIES - 1)(_do)
+
+    def run(self, jobs: Iterable[Job], report: Callable[[Job, int], None]) -> Iterator[tuple[Job, Result]]:  # noqa: ARG002 - a job is one step here
+        """Each job with its result, as they end."""
+        import ray
+
+        left, running = iter(jobs), dict[Any, Job]()
+        try:
+            while True:
+                for job in islice(left, self._at_once - len(running)):
+                    running[self._task.remote(__version__, self._key, self._stored, job)] = job
+                if not running:
+                    return
+                ended, _ = ray.wait(list(running), num_returns=1)
+                for reference in ended:
+                    result = _result(reference)
+                    yield running.pop(reference), result
+        finally:
+            for reference in running:
+                with suppress(ray.exceptions.RayError):
+                    ray.cancel(reference, force=True)
+
+
+@contextmanager
+def ray_workers(
+    work: Callable[[Job, Progress], Result], place: str, at_once: int | None = None
+) -> Iterator[RayWorkers[Job, Result]]:
+    """A Ray cluster that does jobs; those that run end with the block."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise InputError.at("--on", "Ray is not there: pip install 'karpool[ray]'") from None
+    try:
+        _connect(ray, place)
+        yield RayWorkers(work, at_once)
+    except (ConnectionError, ray.exceptions.RayError) as error:
+        raise RayError(f"Ray at {place}: {_short(error)}") from error
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray: Any, place: str) -> None:
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if place != LOCAL:
+        ray.init(place, **quiet)
+        return
+    try:
+        ray.init("auto", **quiet)
+    except ConnectionError:
+        if "RAY_ADDRESS" in os.environ:
+            raise
+        ray.init("local", include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+
+
+def _result(reference: Any) -> Any:
+    import ray
+
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
+
+
+def _short(error: Exception) -> str:
+    return one_line(str(error).strip().partition("\n")[0])[:_LONGEST]
+
+
+def _do(version: str, key: str, stored: list[Any], job: Any) -> Any:
+    """Do a job in a worker, which gets the work first if it has not got it yet."""
+    import ray
+
+    if version != __version__:
+        raise RayError(f"its nodes have karpool {__version__}, and this is {version}; install the same everywhere")
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = ray.get(stored[0])
+    return _kept[key](job, _nobody_watches)
+
+
+def _nobody_watches(_done: int) -> None:
+    pass
