@@ -93,9 +93,9 @@ def _is_open(text: str) -> bool:
 
 
 def mentioned() -> Iterator[Command]:
-    """Commands within sentences: their options must be there, but names stand for anything."""
+    """Commands within sentences of people: their options must be there, but names stand for anything."""
     for page in PAGES:
-        if page.exists():
+        if page.exists() and page.parent.name != "reference":
             name = str(page.relative_to(ROOT))
             for number, line in enumerate(page.read_text().splitlines(), 1):
                 yield from (Command(name, number, text) for text in _INLINE.findall(line))

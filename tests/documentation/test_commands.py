@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from tests.chart.helm import helm
 from tests.documentation.commands import ROOT, Command, mentioned, shown
 from tests.documentation.desk import furnish
 from tests.documentation.elsewhere import NOT_EXECUTED, reason
@@ -146,7 +147,21 @@ def test_a_benchmark_has_the_options_that_it_is_shown_with(command: Command) -> 
         assert not word.startswith("--") or word in done.stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    [command for command in COMMANDS if command.words[0] == "helm"],
+    ids=lambda command: f"{command.page}:{command.line}",
+)
+def test_the_chart_renders_with_the_values_that_it_is_shown_with(command: Command) -> None:
+    """The tests of the chart install it; here it is rendered with the same arguments."""
+    assert command.words[1] in {"install", "upgrade"}
+    arguments = [word for word in command.words[2:] if word not in {"--reuse-values", "--create-namespace"}]
+    done = helm("template", *(str(ROOT / word) if word == "charts/karpool" else word for word in arguments))
+    assert done.returncode == 0, done.stderr
+    assert "kind: Deployment" in done.stdout
+
+
 def test_every_command_is_executed_somewhere_or_has_a_reason_not_to_be() -> None:
-    programs = {"karpool", "cat", "jq", "man", "make", "python"}
+    programs = {"karpool", "cat", "jq", "man", "make", "python", "helm"}
     left = [c for c in COMMANDS if here(c) and c.words[0] not in programs]
     assert left == []

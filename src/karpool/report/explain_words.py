@@ -1,17 +1,28 @@
 """What becomes of a node, in sentences: in a whole plan, and alone in the cluster of today."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from karpool.model.reasons import Reason
 from karpool.report.document import AlonePart, ExplanationDocument, InPlanPart
 from karpool.report.formatting import count, names_of, per_hour, sentence
+from karpool.report.reason_words import REASON_WORDS
 
 
 def explain_words(explanation: ExplanationDocument) -> tuple[str, ...]:
-    """One sentence about the plan, if one was made, and one about today."""
-    node = explanation.node.name
+    """One sentence about the plan, if one was made, one about today, and what can be done about that."""
+    node, alone = explanation.node.name, explanation.alone
     planned = () if explanation.in_plan is None else (_planned(explanation.in_plan, node),)
-    return (*planned, *(() if explanation.alone is None else (_alone(explanation.alone, explanation),)))
+    today = () if alone is None else (_alone(alone, explanation), *_actions(alone))
+    return (*planned, *today)
+
+
+def _actions(part: AlonePart) -> Iterator[str]:
+    """What the reference suggests for each reason for which the node stays, but for those that pass by themselves."""
+    if part.verdict == "keep":
+        for code in dict.fromkeys(reason.code for reason in part.reasons):
+            words = REASON_WORDS.get(code)
+            if words is not None and not words.action.startswith("Nothing to do"):
+                yield f"What to do: {words.action}"
 
 
 def _planned(part: InPlanPart, node: str) -> str:
