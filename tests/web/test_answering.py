@@ -52,8 +52,8 @@ def silent(_what: str, _done: int, _most: int | None) -> None:
     """Takes progress and says nothing."""
 
 
-def answers_of(store: ClusterStore) -> Answers:
-    answers = Answers(DECIDER)
+def answers_of(store: ClusterStore, decider: ConsoleDecider = DECIDER) -> Answers:
+    answers = Answers(decider)
     for name, collection in COLLECTIONS.items():
         answers.update(collection, {entry.key: entry for entry in getattr(store, name)})
     return answers
@@ -106,6 +106,17 @@ def test_a_knob_changes_where_the_plan_ends() -> None:
     said = answer(answers, "what-if", knobs='[{"knob": "nodeFee", "value": 1}]')
     assert said["whatIf"]["then"]["priceAfter"] > said["whatIf"]["today"]["priceAfter"] + 0.9
     assert said["options"] == ["--node-fee=1"]
+
+
+def test_a_longer_look_is_offered_where_a_quick_one_did_not_look_globally(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karpool.web.answers.AT_ONCE", 1)
+    store, knobs = half_empty(), '[{"knob": "nodeFee", "value": 1}]'
+    everywhere = Choices(settings=DisruptionSettings(), options=Options(), now=NOW)
+    answers = answers_of(store, ConsoleDecider(CatalogOpener("sample"), everywhere, GroupOptions(), moves=False))
+    first, longer = (answer(answers, what, knobs=knobs) for what in ("what-if", "longer-what-if"))
+    assert (first["whatIf"]["search"], first["longer"]) == ("prefix", True)
+    assert (longer["whatIf"]["search"], longer["longer"]) == ("global, effort 0", False)
+    assert answer(answers_of(store), "what-if", knobs=knobs)["longer"] is False
 
 
 def test_blockers_and_costs_are_answered() -> None:

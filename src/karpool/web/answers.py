@@ -1,5 +1,6 @@
 """Answers: worked out from the objects of a cluster, as `plan`, `explain` and `blockers` do it."""
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -10,6 +11,7 @@ import msgspec
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.what_if.answer import WhatIf
 from karpool.disruption.what_if.question import KnobError
+from karpool.disruption.what_if.quick import AT_ONCE
 from karpool.model.objects import Objects
 from karpool.web.journal_file import JournalFile
 from karpool.web.plan_answer import Planned, planned
@@ -19,6 +21,7 @@ from karpool.web.questions import (
     CostsQuestion,
     DecidedCluster,
     Decider,
+    LongerWhatIfQuestion,
     MomentQuestion,
     NodeQuestion,
     PlanQuestion,
@@ -34,6 +37,8 @@ from karpool.wire.objects import Object, encode_value
 _SAME_BASIS: Final = 60.0
 """For so many seconds what-ifs about a living cluster are compared with the same plan of today."""
 _BLOCKERS: Final = 20
+_ANY: Final = sys.maxsize
+"""However many nodes there are."""
 _MISSING: Final = "no journal is read; start with --journal FILE, the same file as that of karpool run"
 
 
@@ -47,7 +52,7 @@ class Answers:
         self._changes = 0
         self._context: tuple[int, DecisionContext] | None = None
         self._planned: Planned | None = None
-        self._basis: tuple[int, float, DecidedCluster, WhatIf] | None = None
+        self._bases: dict[int, tuple[int, float, DecidedCluster, WhatIf]] = {}
 
     def update(self, collection: str, changed: Mapping[str, Object | None]) -> None:
         """Take note of objects that are new, changed, or gone."""
@@ -99,14 +104,21 @@ class Answers:
     # -- what-ifs ------------------------------------------------------------------------------------------------
 
     def _what_if(self, question: WhatIfQuestion, progress: Progress) -> Answer:
+        return self._turned(question.knobs, AT_ONCE, progress)
+
+    def _longer_what_if(self, question: LongerWhatIfQuestion, progress: Progress) -> Answer:
+        return self._turned(question.knobs, _ANY, progress)
+
+    def _turned(self, knobs_text: str, global_up_to: int, progress: Progress) -> Answer:
+        """Where plans end with knobs turned; a global search may be used up to so many nodes."""
         from karpool.disruption.what_if.exports import export
         from karpool.disruption.what_if.knobs import read_knobs
         from karpool.report.what_if_document import what_if_document
         from karpool.report.what_if_yaml import patch_files, scenario_file
 
-        cluster, what_if = self._what_ifs(progress)
+        cluster, what_if = self._what_ifs(global_up_to, progress)
         try:
-            knobs = read_knobs(question.knobs)
+            knobs = read_knobs(knobs_text)
             document = what_if_document(what_if.ask(knobs))
             exported = export(cluster.subject, knobs)
             return {
@@ -115,20 +127,22 @@ class Answers:
                 "scenario": scenario_file(cluster.subject, knobs),
                 "options": exported.options,
                 "byHand": exported.by_hand,
+                "longer": what_if.question.settings.search != cluster.subject.settings.search,
             }
         except KnobError as error:
             raise QuestionError(str(error)) from None
 
-    def _what_ifs(self, progress: Progress) -> tuple[DecidedCluster, WhatIf]:
+    def _what_ifs(self, global_up_to: int, progress: Progress) -> tuple[DecidedCluster, WhatIf]:
         """What-ifs that are compared with one plan of today."""
         now = time.monotonic()
-        if self._basis is not None:
-            changes, since, cluster, what_if = self._basis
+        if global_up_to in self._bases:
+            changes, since, cluster, what_if = self._bases[global_up_to]
             if changes == self._changes or now - since < _SAME_BASIS:
                 return cluster, what_if
         cluster = self._cluster()
-        self._basis = (self._changes, now, cluster, WhatIf(cluster.subject, progress=progress))
-        return cluster, self._basis[3]
+        what_if = WhatIf(cluster.subject, global_up_to=global_up_to, progress=progress)
+        self._bases[global_up_to] = (self._changes, now, cluster, what_if)
+        return cluster, what_if
 
     def _blockers(self, question: BlockersQuestion, progress: Progress) -> Answer:
         from karpool.disruption.what_if.blockers import Blocker, blockers_of

@@ -6,6 +6,7 @@ from typing import Final
 from karpool.web.questions import (
     BlockersQuestion,
     CostsQuestion,
+    LongerWhatIfQuestion,
     MomentQuestion,
     NodeQuestion,
     PlanQuestion,
@@ -55,6 +56,7 @@ _READERS: Final[dict[str, Callable[[Query], Question]]] = {
     "node": lambda query: NodeQuestion(_name(query)),
     "pod": lambda query: PodQuestion(_name(query)),
     "what-if": lambda query: WhatIfQuestion(_knobs(query)),
+    "longer-what-if": lambda query: LongerWhatIfQuestion(_knobs(query)),
     "blockers": lambda query: BlockersQuestion(_grouping(query, "")),
     "costs": lambda query: CostsQuestion(_grouping(query, "namespace"), query.get("plan", "")[:_LONGEST]),
     "timeline": lambda _query: TimelineQuestion(),

@@ -69,6 +69,13 @@ class WhatIfQuestion(Question, frozen=True, tag="what_if"):
     knobs: str
 
 
+class LongerWhatIfQuestion(Question, frozen=True, tag="longer_what_if"):
+    """The same, with a search that finds more, for those who wait."""
+
+    long: ClassVar[bool] = True
+    knobs: str
+
+
 class BlockersQuestion(Question, frozen=True, tag="blockers"):
     """What keeps the most money where it is; `by`: whose blockers are lifted together, if not each alone."""
 

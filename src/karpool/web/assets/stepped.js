@@ -9,7 +9,7 @@ export class Stepped {
     this.fleet = new Fleet();
     this.fleet.read(answer.today);
     this.step = 0;
-    this.latest = Math.max(0, ...this.fleet.nodes.keys(), ...this.fleet.pods.keys());
+    this.latest = [...this.fleet.nodes.keys(), ...this.fleet.pods.keys()].reduce((most, number) => Math.max(most, number), 0);
     this.all = [...this.fleet.nodes.values()];
     this.status = new Map(this.all.map((node) => [node, null]));
     this.undone = [];

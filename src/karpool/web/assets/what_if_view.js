@@ -123,7 +123,7 @@ export class WhatIfView {
     }, WAIT_MS);
   }
 
-  /* Only the latest question counts: the one before is given up. */
+  /* Only the latest question counts: the one before is given up. A first answer comes soon, and a better one where that takes longer. */
   async ask(knobs) {
     if (this.asking) this.asking.abort();
     const asking = (this.asking = new AbortController());
@@ -134,8 +134,14 @@ export class WhatIfView {
     this.result.replaceChildren(element("h2", null, "What it comes to"), busy);
     if (shown) this.result.append(shown), shown.classList.add("old");
     try {
-      const answer = await ask(this.page.live, "what-if", { knobs: JSON.stringify(knobs) }, { progress: busy.progress, signal: asking.signal });
+      const options = { progress: busy.progress, signal: asking.signal };
+      const query = { knobs: JSON.stringify(knobs) };
+      const answer = await ask(this.page.live, "what-if", query, options);
       this.show(answer, (performance.now() - since) / 1000);
+      if (!answer.longer) return;
+      busy.progress("A first answer. Looking longer …");
+      this.result.append(busy);
+      this.show(await ask(this.page.live, "longer-what-if", query, options), (performance.now() - since) / 1000);
     } catch (problem) {
       if (problem.name === "AbortError" || asking !== this.asking) return;
       this.brief.textContent = problem.message;
