@@ -9,6 +9,7 @@
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
 # make bench-peers  Karpenter and Karpool on the same clusters, in files and live, over an hour. Writes docs/peers.md
+# make release the files of a release, from a clean tree: wheel, sdist, chart, plugin, bill of materials, checksums
 # make clean   removes what the others made
 
 PYTHON ?= python3
@@ -27,7 +28,7 @@ WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation
 
-.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers clean
+.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers release clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -110,6 +111,9 @@ bench-live: setup
 bench-peers: setup
 	@$(COMPILE_KERNELS)
 	@PYTHONPATH=. $(BIN)/python benchmarks/peers.py $(ARGS)
+
+release: setup
+	@$(BIN)/python scripts/release
 
 clean:
 	rm -rf $(VENV) build dist karpool-demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,13 @@ def audited_cluster(kubernetes_programs: Path, tmp_path_factory: pytest.TempPath
         plane.start_scheduler()
         plane.start_kwok()
         yield plane
+
+
+@pytest.fixture
+def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes on is told again at once, not after two minutes: a repetition is written in another way."""
+    monkeypatch.setattr("karpool.observability.events.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("karpool.execution.reconcile_context.EVENT_INTERVAL", timedelta(0))
 
 
 def _needs_others(programs: Path) -> None:

@@ -24,12 +24,6 @@ OPTED_IN = {"karpool.sh/budgets": '[{"nodes": "100%"}]'}
 BESIDE_KARPENTER = replace(SETTINGS, provider="karpenter")
 
 
-@pytest.fixture
-def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes on is told again at once: a repetition is written in another way."""
-    monkeypatch.setattr("karpool.observability.events.SILENT_SECONDS", 0.0)
-
-
 def controller(*, act: bool) -> Json:
     """Values without pods, which nothing would run here."""
     return {"controller": {"act": act, "replicas": 0}}

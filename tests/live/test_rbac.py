@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from tests.live import audit, manifests
@@ -12,14 +11,6 @@ from tests.live.service_account import CONTROLLER
 from tests.live.trial import SETTINGS, budget, deployment, pool
 from tests.live.watched import NEWER, Watched, buffers, gangs, large_claim
 from tests.tables import row, table
-
-
-@pytest.fixture
-def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes on is told again at once, not after two minutes: a repetition is written in another way."""
-    monkeypatch.setattr("karpool.observability.events.SILENT_SECONDS", 0.0)
-    monkeypatch.setattr("karpool.execution.reconcile_context.EVENT_INTERVAL", timedelta(0))
-
 
 SELDOM = frozenset({"patch nodes/status", "get kwoknodeclasses.karpenter.kwok.sh"})
 """What reboots need, which `test_repair` shows, and who writes the status of a node class that has none yet."""
