@@ -35,6 +35,7 @@ class MistakenProvider:
 
     errors: list[Exception]
     calls: list[str] = field(default_factory=list)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     async def _do(self, call: str) -> None:
         self.calls.append(call)
@@ -43,7 +44,7 @@ class MistakenProvider:
 
     async def launch(self, claim: NodeClaim) -> LaunchedInstance:
         await self._do("launch")
-        return LaunchedInstance(f"test://{claim.name}", {}, {}, {})
+        return LaunchedInstance(f"test://{claim.name}", self.labels, {}, {}, lambda: self.calls.append("written"))
 
     async def terminate(self, claim: NodeClaim) -> bool:
         await self._do(f"terminate {claim.name}")
@@ -132,7 +133,7 @@ def test_a_launch_goes_on_after_any_error_with_back_off_and_says_on_the_claim_wh
         await settled(stage)
 
     stage, logged = played(MistakenProvider(list(MISTAKES)), act)
-    assert stage.provider.calls == ["launch"] * (len(MISTAKES) + 1)
+    assert stage.provider.calls == [*["launch"] * (len(MISTAKES) + 1), "written"]
     assert stage.unexpected == ["launch"] * len(MISTAKES)
     assert [line["claim"] for line in logged] == ["c1"] * len(MISTAKES)
     assert all(line["exc_info"] for line in logged), "with its trace"
@@ -152,6 +153,20 @@ def test_a_termination_goes_on_after_any_error_with_back_off_however_often_it_is
     assert stage.provider.calls == ["terminate c1"] * (len(MISTAKES) + 1)
     assert stage.unexpected == ["terminate"] * len(MISTAKES)
     assert len(logged) == len(stage.waits) == len(MISTAKES)
+
+
+def test_a_claim_is_read_once_and_gets_its_labels_before_its_status() -> None:
+    async def act(stage: Stage) -> None:
+        stage.launcher.launch_pending()
+        await settled(stage)
+        assert stage.provider.calls == ["launch", "written"]
+
+    stage, _ = played(MistakenProvider([], labels={"zone": "z1"}), act)
+    made = [f"{request.method} {request.path.rpartition('/')[2]}" for request in stage.server.requests]
+    assert made == ["GET c1", "PATCH c1", "PATCH status"]
+    _, labels, status = (request.body for request in stage.server.requests)
+    assert labels["metadata"]["labels"] == {"zone": "z1"}
+    assert status["status"]["providerID"] == "test://c1"
 
 
 def test_errors_that_a_provider_declares_are_no_surprise() -> None:

@@ -36,7 +36,9 @@ def asked_for(*answers: Answer) -> list[ReceivedRequest]:
     async def story() -> list[ReceivedRequest]:
         async with ScriptedServer(*answers) as server, server.client() as client:
             kwok = _kwok(client, claim)
-            await kwok.launch(claim)
+            launched = await kwok.launch(claim)
+            assert server.requests == [], "nobody is asked before the claim says what it became"
+            launched.written()
             await asyncio.wait_for(server.exhausted.wait(), 10)
             await asyncio.sleep(0.3)  # whoever would ask once more has asked by now
             return server.requests

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -48,32 +49,33 @@ class Writer:
         self._clock = clock
 
     async def edit(self, edits: Sequence[a.Edit], *, also: Json | None = None) -> None:
-        """Patch one object with all edits, and with `also`; on a conflict, read it again and retry."""
+        """Patch one object with all edits, and with `also`; on a conflict, read it again and retry.
+
+        It is read once, and patched once for each run of edits of one part: of itself, or of its status.
+        """
         if not edits:
             return
-        kind, key, subresource = target(edits[0])
+        kind, key, _ = target(edits[0])
         with suppress(NotFoundError):
-            await retry_on_conflict(lambda: self._patch(kind, key, subresource, edits, also or {}))
+            await retry_on_conflict(lambda: self._patch(kind, key, edits, also or {}))
 
-    async def _patch(self, kind: str, key: str, subresource: str, edits: Sequence[a.Edit], also: Json) -> None:
+    async def _patch(self, kind: str, key: str, edits: Sequence[a.Edit], also: Json) -> None:
         resource = _RESOURCES[kind]
         namespace, _, name = key.rpartition("/")
         current = msgspec.json.decode(await self._client.raw("GET", resource.path(namespace, name)))
         if self._feeds.uid_of(kind, key) not in ("", current["metadata"]["uid"]):
             return
-        patch = merge_patch(current, edits, self._clock())
-        for part, fields in also.items():
-            patch[part] = {**patch.get(part, {}), **fields}
-        if patch:
-            patched = await self._client.merge_patch(
-                resource,
-                name,
-                patch,
-                namespace=namespace,
-                subresource=subresource,
-                resource_version=current["metadata"]["resourceVersion"],
-            )
-            self._feeds.by_kind[kind].record_write(patched)
+        version = current["metadata"]["resourceVersion"]
+        for subresource, together in groupby(edits, key=lambda edit: target(edit)[2]):
+            patch = merge_patch(current, together, self._clock())
+            if subresource in also:
+                patch[subresource] = {**patch.get(subresource, {}), **also[subresource]}
+            if patch:
+                patched = await self._client.merge_patch(
+                    resource, name, patch, namespace=namespace, subresource=subresource, resource_version=version
+                )
+                self._feeds.by_kind[kind].record_write(patched)
+                version = patched.metadata.resource_version
 
     async def has_claim(self, name: str) -> bool:
         """Whether the API server has a NodeClaim, whatever is cached."""

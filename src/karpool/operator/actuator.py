@@ -115,7 +115,7 @@ class ApiActuator:
 
     async def _write_object(self, actions: list[a.Action], alive: Alive) -> bool:
         """Carry out the actions on one object in as few requests as possible."""
-        for _, group in groupby(actions, key=_edited_part):
+        for _, group in groupby(actions, key=lambda action: isinstance(action, a.Edit)):
             async with self._slots:
                 if self._stopping() or not alive() or not await self._succeeds(list(group)):
                     return False
@@ -176,7 +176,3 @@ def _object_of(action: a.Action) -> tuple[str, str]:
             return "Event", f"{action.kind} {action.name}"
         case _:
             return target(action)[:2]
-
-
-def _edited_part(action: a.Action) -> str | None:
-    return target(action)[2] if isinstance(action, a.Edit) else None

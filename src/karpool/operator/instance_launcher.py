@@ -137,7 +137,7 @@ class InstanceLauncher(InstanceTasks):
     async def _write_status(self, claim: NodeClaim, launched: LaunchedInstance) -> None:
         """Write the instance into the claim: labels first, because its node is matched by them."""
         labels = {key: value for key, value in launched.labels.items() if key not in claim.metadata.labels}
-        await self._writer.edit([a.SetLabel("NodeClaim", claim.name, key, value) for key, value in labels.items()])
+        named = [a.SetLabel("NodeClaim", claim.name, key, value) for key, value in labels.items()]
         conditions = [a.SetClaimCondition(claim.name, LAUNCHED, "True", LAUNCHED), *_awaited(claim)]
         if condition(claim.status.conditions, REGISTERED) is None:  # or registration would have to write it
             conditions.append(a.SetClaimCondition(claim.name, REGISTERED, "Unknown", *NODE_NOT_FOUND))
@@ -146,7 +146,8 @@ class InstanceLauncher(InstanceTasks):
             "capacity": {name: str(amount) for name, amount in launched.capacity.items()},
             "allocatable": {name: str(amount) for name, amount in launched.allocatable.items()},
         }
-        await self._writer.edit(conditions, also={"status": status})
+        await self._writer.edit([*named, *conditions], also={"status": status})
+        launched.written()
 
     async def _write_failure(self, claim: NodeClaim, message: str) -> None:
         _log.warning("launch failed", claim=claim.name, error=message)

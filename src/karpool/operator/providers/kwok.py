@@ -55,6 +55,8 @@ _log = structlog.get_logger()
 DEFAULT_CATALOG: Final = "kwok"
 PROVIDER: Final = "kwok://"
 SHORTAGE_MEMORY: Final = timedelta(minutes=3)
+_LONGEST_WRITE: Final = 10.0
+"""After so many seconds the API server is asked what a claim says."""
 _KEPT_BY_KWOK: Final = {"kwok.x-k8s.io/node": "fake"}
 """Label and annotation of the nodes that KWOK keeps ready unless it is told otherwise."""
 _CHOSEN: Final = (names.INSTANCE_TYPE, names.ZONE, names.CAPACITY_TYPE)
@@ -134,9 +136,11 @@ class Kwok:
             raise InsufficientCapacityError("no instance type that the NodeClaim accepts is available")
         entry, offering = choice
         labels = instance_labels(entry, offering, everything.price(offering), requirements)
+        written = asyncio.Event()
         if claim.name not in self._registering:
-            self._registering[claim.name] = asyncio.create_task(self._register(claim, entry, labels, node_class))
-        return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable)
+            work = self._register(claim, entry, labels, node_class, written)
+            self._registering[claim.name] = asyncio.create_task(work)
+        return LaunchedInstance(PROVIDER + claim.name, labels, entry.capacity, entry.allocatable, written.set)
 
     async def _class_of(self, claim: NodeClaim) -> KwokNodeClass:
         """The node class of a claim; one that is not cached is read, because it may be as new as the claim."""
@@ -166,11 +170,19 @@ class Kwok:
             raise LaunchError(f"the launch failed, as {FAILURES} asks for")
 
     async def _register(
-        self, claim: NodeClaim, entry: InstanceType, labels: Mapping[str, str], node_class: KwokNodeClass
+        self,
+        claim: NodeClaim,
+        entry: InstanceType,
+        labels: Mapping[str, str],
+        node_class: KwokNodeClass,
+        written: asyncio.Event,
     ) -> None:
+        """Create the Node, once the claim has a provider id; `written` says so, unless that could not be written."""
         backoff = Backoff(first=0.1, most=10.0)
         try:
             await asyncio.sleep(node_class.registration_delay)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(written.wait(), _LONGEST_WRITE)
             while True:
                 if await self._node_created(claim, entry, labels):
                     return

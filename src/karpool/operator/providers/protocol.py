@@ -38,6 +38,8 @@ class LaunchedInstance:
     labels: Mapping[str, str]
     capacity: Mapping[str, Quantity]
     allocatable: Mapping[str, Quantity]
+    written: Callable[[], None] = lambda: None
+    """Called when its claim says all this."""
 
 
 class Instances(Protocol):
