@@ -4,7 +4,7 @@ PYTHONPATH=. python benchmarks/console.py --nodes 10000 --pods 200000 --json
 
 Without `--beside`: the store of a cluster in memory, which changes 200 times a second for a minute, behind the same
 pages that `karpool ui` serves, in a headless Chromium. With `--beside`: `karpool run` on a real control plane that kwok
-plays, with and without fifty readers of its console: how long its passes take, and whether it keeps its lease.
+plays, without and with fifty readers of its console in turn: how long its passes take, and whether it keeps its lease.
 """
 
 import argparse
@@ -17,8 +17,8 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -53,6 +53,8 @@ from live import Running, until
 MB: Final = 2**20
 DECISIONS: Final = "karpool_decision_seconds"
 SETTLING_SECONDS: Final = 20.0
+PLAN_SECONDS: Final = 15.0
+"""How often a page that shows the plan of a cluster that changes asks for it."""
 LABELS_PER_SECOND: Final = 20.0
 Figures = dict[str, Any]
 
@@ -90,6 +92,30 @@ def memory_mb(pid: int) -> float:
     """What a process holds of its own and shares, in megabytes."""
     found = re.search(r"^VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(found[1]) * 1024 / MB if found else 0.0
+
+
+def renderers() -> list[int]:
+    """The processes that draw pages, of the browser that this process has started."""
+    parents: dict[int, int] = {}
+    drawing: list[int] = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            pid = int(entry.name)
+            parents[pid] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"--type=renderer" in (entry / "cmdline").read_bytes():
+                drawing.append(pid)
+    return [pid for pid in drawing if os.getpid() in _ancestors(pid, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    while pid in parents:
+        pid = parents[pid]
+        yield pid
+
+
+def load_of_machine() -> Figures:
+    """How many processors there are, and how many processes wanted one in the last minutes."""
+    return {"processors": os.cpu_count(), "load": round(os.getloadavg()[1], 1)}
 
 
 async def change(store: ClusterStore, rate: float, seconds: float) -> int:
@@ -157,12 +183,14 @@ async def load(nodes: int, pods: int, rate: float, seconds: float) -> Figures:
             "first_paint_seconds": round(painted, 2),
             "all_pods_seconds": round(complete, 2),
             "page_heap_mb": round(heap / MB),
+            "page_process_mb": round(max(map(memory_mb, renderers()))),
             "process_mb": round(memory_mb(os.getpid())),
             "changes": await changing,
             "changes_per_second": rate,
             "behind_median": statistics.median(lags),
             "behind_most": max(lags),
             "caught_up_after_seconds": round(settled, 2),
+            **load_of_machine(),
         }
     await console.close()
     return figures
@@ -176,7 +204,7 @@ async def _behind(page: Page, _store: ClusterStore, number: int) -> float:
 # -- beside a controller -------------------------------------------------------------------------------------------
 
 
-async def beside(nodes: int, pods: int, pages: int, seconds: float) -> Figures:
+async def beside(nodes: int, pods: int, pages: int, seconds: float, rounds: int) -> Figures:
     """Decisions of a controller with and without open pages, one after the other on the same control plane."""
     run = await asyncio.create_subprocess_exec("scripts/ensure-kubernetes", stdout=asyncio.subprocess.PIPE)
     said, _ = await run.communicate()
@@ -191,12 +219,10 @@ async def beside(nodes: int, pods: int, pages: int, seconds: float) -> Figures:
             await until(cluster.settled, "all pods run")
             heartbeats = asyncio.create_task(cluster.heartbeats())
             changes = asyncio.create_task(label_pods(client, LABELS_PER_SECOND))
-            alone = await watched(plane, 0, seconds)
-            together = await watched(plane, pages, seconds)
+            figures = await watched(plane, pages, seconds, rounds)
             for task in (heartbeats, changes):
                 task.cancel()
-    slower = 100 * (together["decision_seconds"] / alone["decision_seconds"] - 1)
-    return {"nodes": nodes, "pods": pods, "alone": alone, "beside": together, "slower_percent": round(slower, 1)}
+    return {"nodes": nodes, "pods": pods, **figures, **load_of_machine()}
 
 
 async def label_pods(client: Client, rate: float) -> None:
@@ -209,40 +235,66 @@ async def label_pods(client: Client, rate: float) -> None:
         await asyncio.sleep(1 / rate)
 
 
-async def watched(plane: ControlPlane, pages: int, seconds: float) -> Figures:
-    """One controller for a while: how long its decisions took, and how often it lost its lease."""
+async def watched(plane: ControlPlane, pages: int, seconds: float, rounds: int) -> Figures:
+    """One controller, without and with open pages in turn, so that what else the machine does counts for both."""
     port = free_port()
     running = Running.start(plane.kubeconfig(), plane.folder, f"--ui=127.0.0.1:{port}", "--poll-interval=1s")
-    address = f"http://127.0.0.1:{port}/"
 
     async def decided() -> bool:
         return await asyncio.to_thread(running.ready) and await asyncio.to_thread(running.passes) > 0
 
+    alone, beside, read = list[Figures](), list[Figures](), list[Figures]()
     try:
         await until(decided, "the first decision")
-        async with reading(address, pages) as read:
-            # What opening pages costs is paid once; what counts is how it is to have them open.
-            await asyncio.sleep(SETTLING_SECONDS if pages else 0.0)
-            before, used = await asyncio.to_thread(running.series), running.cpu_seconds()
-            await asyncio.sleep(seconds)
-            after, used = await asyncio.to_thread(running.series), running.cpu_seconds() - used
+        for _ in range(rounds):
+            alone.append(await passes_of(running, seconds))
+            async with reading(f"http://127.0.0.1:{port}/", pages) as figures:
+                # What opening pages costs is paid once; what counts is how it is to have them open.
+                await asyncio.sleep(SETTLING_SECONDS)
+                beside.append(await passes_of(running, seconds))
+            read.append(figures)
         lost = (plane.folder / "karpool.log").read_text().count("no longer leading")
-        figures = {**read, "memory_mb": running.memory()["now"], "lease_lost": lost}
+        memory = running.memory()["now"]
     finally:
         running.stop()
+    before, after = (statistics.median(part["decision_seconds"] for part in parts) for parts in (alone, beside))
+    return {
+        "alone": alone,
+        "beside": beside,
+        "slower_percent": round(100 * (after / before - 1), 1),
+        "lease_lost": lost,
+        "memory_mb": memory,
+        "pages": pages,
+        "pages_failed": sum(part["pages_failed"] for part in read),
+        "events_read": sum(part["events_read"] for part in read),
+        "plans_read": sum(part["plans_read"] for part in read),
+    }
+
+
+async def passes_of(running: Running, seconds: float) -> Figures:
+    """How long the decisions of a while took."""
+    before, used = await asyncio.to_thread(running.series), running.cpu_seconds()
+    await asyncio.sleep(seconds)
+    after, used = await asyncio.to_thread(running.series), running.cpu_seconds() - used
     count, took = (after[f"{DECISIONS}_{part}"] - before[f"{DECISIONS}_{part}"] for part in ("count", "sum"))
     return {
-        **figures,
         "decisions": int(count),
-        "decision_seconds": took / count if count else float("nan"),
+        "decision_seconds": round(took / count, 4) if count else float("nan"),
         "cpu_seconds_per_second": round(used / seconds, 3),
     }
 
 
 @asynccontextmanager
 async def reading(address: str, count: int) -> AsyncIterator[Figures]:
-    """So many pages, each of which reads everything and then follows all changes, while the block lasts."""
-    figures: Figures = {"pages": count, "pages_failed": 0, "events_read": 0}
+    """So many pages, each of which reads everything and follows all changes; every fifth looks at the plan, too."""
+    figures: Figures = {"pages_failed": 0, "events_read": 0, "plans_read": 0}
+
+    async def plans(session: ClientSession) -> None:
+        while True:
+            async with session.get(f"{address}api/ask/plan") as answer:
+                await answer.read()
+                figures["plans_read"] += answer.ok
+            await asyncio.sleep(PLAN_SECONDS)
 
     async def page(session: ClientSession) -> None:
         async with session.get(f"{address}api/fleet") as answer:
@@ -257,6 +309,7 @@ async def reading(address: str, count: int) -> AsyncIterator[Figures]:
     connector = TCPConnector(limit=0)
     async with ClientSession(connector=connector, timeout=ClientTimeout(total=None, sock_read=60)) as session:
         tasks = [asyncio.create_task(page(session)) for _ in range(count)]
+        tasks += [asyncio.create_task(plans(session)) for _ in range(count // 5)]
         yield figures
         figures["pages_failed"] = sum(task.done() for task in tasks)
         for task in tasks:
@@ -272,10 +325,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--beside", action="store_true", help="measure a controller with open pages")
     parser.add_argument("--pages", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=3, help="how often to measure without and with open pages")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     if given.beside:
-        figures = asyncio.run(beside(given.nodes, given.pods, given.pages, given.seconds))
+        figures = asyncio.run(beside(given.nodes, given.pods, given.pages, given.seconds, given.rounds))
     else:
         figures = asyncio.run(load(given.nodes, given.pods, given.rate, given.seconds))
     if given.json:

@@ -81,7 +81,7 @@ def test_the_page_follows_a_scale_down_to_its_end(running_cluster: ControlPlane)
 
 
 @contextmanager
-def controller(kubeconfig: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+def controller(kubeconfig: Path, journal: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """`karpool run` with the console, as a process; its address and its process."""
     port = free_port()
     command: list[str | Path] = [
@@ -96,6 +96,7 @@ def controller(kubeconfig: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]
         "--validation-delay=500ms",
         "--metrics-address=0",
         "--health-address=0",
+        f"--journal={journal}",
         f"--ui=127.0.0.1:{port}",
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
@@ -120,13 +121,13 @@ async def answering(address: str) -> None:
     raise AssertionError("the console does not answer")
 
 
-def test_a_running_controller_shows_its_own_cluster(running_cluster: ControlPlane) -> None:
-    """`karpool run --ui`: the same page; what it asks is worked out in a process that ends with the controller."""
+def test_a_running_controller_shows_its_own_cluster(running_cluster: ControlPlane, tmp_path: Path) -> None:
+    """`karpool run --ui`: the same page, with what it has done; answers come from a process that ends with it."""
 
     async def scenario(trial: Trial) -> None:
         await trial.make(pool(template=ONE_TYPE, disruption={"consolidateAfter": "Never"}))
         async with AsyncExitStack() as stack:
-            running = controller(trial.plane.kubeconfig())
+            running = controller(trial.plane.kubeconfig(), tmp_path / "decisions.jsonl")
             address, process = await asyncio.to_thread(stack.enter_context, running)
             await answering(address)
             await trial.make(deployment("filler", 3, cpu="2400m"))
@@ -141,6 +142,13 @@ def test_a_running_controller_shows_its_own_cluster(running_cluster: ControlPlan
             await expect_scale_down(trial, page)
             await page.locator(".bar").first.click()
             await expect(page.locator("#sheet")).to_contain_text("Could it go alone, today?", timeout=SECONDS)
+            await page.keyboard.press("Escape")
+            await page.get_by_role("link", name="Timeline", exact=True).click()
+            await expect(page.locator(".totals")).to_contain_text("completed, 0 under way", timeout=SECONDS)
+            last = page.locator("table.list tbody tr").first
+            await expect(last).to_contain_text("completed")
+            await last.get_by_role("button").click()
+            await expect(page.get_by_role("table", name="Nodes of then")).to_contain_text("to be removed")
             helpers = await asyncio.to_thread(children, process.pid)
             assert len(helpers) == 1
             assert faults == []

@@ -13,6 +13,11 @@ export function svg(kind, attributes = {}, ...children) {
   return made;
 }
 
+/* The least and the largest of any number of values. */
+function ends(values) {
+  return values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+}
+
 /* Round numbers between two ends, so that every label is short. */
 export function ticks(low, high, most = 5) {
   const span = high - low || 1;
@@ -36,9 +41,9 @@ export function chart({ label, width = window.innerWidth < 640 ? 360 : 640, heig
   const all = lines.flatMap((line) => line.points);
   const ys = all.map((point) => point[1]).concat(level ? [level.y] : []);
   const xs = all.map((point) => point[0]);
-  const [x0, x1] = [Math.min(...xs), Math.max(...xs)];
-  const high = Math.max(...ys);
-  const bottom = zero ? 0 : Math.min(...ys) - 0.08 * (high - Math.min(...ys) || high || 1);
+  const [x0, x1] = ends(xs);
+  const [lowest, high] = ends(ys);
+  const bottom = zero ? 0 : lowest - 0.08 * (high - lowest || high || 1);
   const low = Math.max(0, bottom);
   const top = high + 0.06 * (high - low || 1);
   const atX = (value) => LEFT + ((width - LEFT - RIGHT) * (value - x0)) / (x1 - x0 || 1);
@@ -100,8 +105,7 @@ function text(px, py, words, anchor) {
 export function spark(values, label) {
   const width = 120;
   const height = 28;
-  const low = Math.min(...values);
-  const high = Math.max(...values);
+  const [low, high] = ends(values);
   const made = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   const at = (value, index) => [(width * index) / Math.max(1, values.length - 1), height - 3 - ((height - 6) * (value - low)) / (high - low || 1)];
   const points = values.map(at);

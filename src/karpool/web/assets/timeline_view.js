@@ -90,7 +90,7 @@ export class TimelineView {
     const known = points.filter((point) => point.nodes !== null);
     const nodes = known.length > 1 ? chart({ label: `Nodes, from ${known[0].nodes} to ${known.at(-1).nodes}`, lines: [{ points: known.map((point) => [at(point.time), point.nodes]), step: true, kind: "falls nodes-line" }], x: times, y: (value) => (Number.isInteger(value) ? number(value) : "") }) : null;
     const range = (this.range = element("input", { type: "range", min: String(at(timeline.begins)), max: String(Math.ceil(at(timeline.ends))), step: "1", value: String(Math.ceil(at(timeline.ends))), "aria-label": "A past moment" }));
-    range.addEventListener("change", () => this.look(Number(range.value)));
+    range.addEventListener("change", () => this.look(new Date(range.value * 1000).toISOString()));
     range.addEventListener("input", () => range.setAttribute("aria-valuetext", moment(new Date(range.value * 1000).toISOString())));
     return [
       element(
@@ -103,9 +103,9 @@ export class TimelineView {
     ];
   }
 
-  async look(seconds) {
-    const at = new Date(seconds * 1000).toISOString();
-    if (this.range) this.range.value = String(Math.round(seconds));
+  /* A time as it was written: a date of this language would lose its microseconds, and what was named in them. */
+  async look(at) {
+    if (this.range) this.range.value = String(Math.round(Date.parse(at) / 1000));
     try {
       const { moment: found } = await ask(this.page.live, "moment", { at }, { signal: this.asking.signal });
       this.drawMoment(found);
@@ -146,7 +146,7 @@ export class TimelineView {
       longTable(
         "Commands, the latest first",
         [
-          { words: "When", cell: (command) => element("button.link", { type: "button", onclick: () => this.look(Date.parse(when(command)) / 1000) }, moment(when(command))) },
+          { words: "When", cell: (command) => element("button.link", { type: "button", onclick: () => this.look(when(command)) }, moment(when(command))) },
           { words: "Outcome", cell: (command) => element("span.badge" + KINDS[command.outcome], null, WORDS[command.outcome]) },
           { words: "What", cell: (command) => [`${spaced(command.method)}: ${command.decision || "remove"} `, element("bdi", null, names(command.nodes)), command.replacements.length ? ` by ${plural(command.replacements.length, "new node")}` : "", command.message ? element(command.outcome === "rolledBack" ? "div.problem" : "div.was-dropped", null, command.message) : "", ...command.waits.map((words) => element("div.quiet", null, words))] },
           { words: "Saves", number: true, cell: (command) => money(command.savingsPerHour) },
