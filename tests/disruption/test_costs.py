@@ -98,6 +98,20 @@ def test_of_two_nodes_of_one_price_the_emptier_saves_more_for_the_trouble() -> N
     assert costs.savings_ratio(None, 2.0) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("price_of_a", "order"),
+    [(0.40, ["b", "a", "c"]), (0.80, ["a", "b", "c"])],
+)
+def test_candidates_come_in_the_order_of_what_they_save_for_the_trouble(price_of_a: float, order: list[str]) -> None:
+    """As Karpenter orders them since 1.14; by the number of pods alone the price would not matter."""
+    nodes = {"a": (price_of_a, 3), "b": (0.30, 1), "c": (0.90, 11)}
+    ratios = {
+        name: costs.savings_ratio(price, costs.reschedule_cost(costs.eviction_cost(priced()) for _ in range(pods)))
+        for name, (price, pods) in nodes.items()
+    }
+    assert sorted(ratios, key=lambda name: -ratios[name]) == order
+
+
 def test_a_deletion_cost_that_karpool_wrote_says_nothing_of_an_eviction() -> None:
     own = pod(node="n1", annotations={POD_DELETION_COST: str(2**27), OWN_DELETION_COST: str(2**27)})
     theirs = pod(node="n1", annotations={POD_DELETION_COST: str(2**27), OWN_DELETION_COST: "-3"})

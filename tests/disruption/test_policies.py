@@ -49,6 +49,18 @@ def test_a_balanced_pool_weighs_money_against_disruption(
     assert reason is None or reason.code == "BalancedScoreTooLow"
 
 
+@pytest.mark.parametrize(
+    ("saved", "disruption", "score", "approved"),
+    [(1.0, 8, 0.50, True), (1.0, 9, 0.44, False), (0.4, 3, 0.53, True), (0.3, 3, 0.40, False)],
+)
+def test_a_balanced_pool_scores_as_karpenter_does(
+    saved: float, disruption: float, score: float, *, approved: bool
+) -> None:
+    pool, move = Worth(10, 40), Worth(saved, disruption)
+    assert policies.balanced_score(move, pool) == pytest.approx(score, abs=0.005)
+    assert (policies.unbalanced(balanced(), move, pool) is None) is approved
+
+
 @pytest.mark.parametrize("total", [Worth(0, 90), Worth(58.08, 0)])
 def test_a_pool_that_costs_nothing_approves_nothing(total: Worth) -> None:
     assert policies.balanced_score(Worth(1, 1), total) == 0

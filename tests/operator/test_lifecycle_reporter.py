@@ -7,15 +7,22 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 from tests.factories import node, node_claim, node_pool, pod
 from tests.factories.values import LONG_AGO
 
 from karpool.controller.store import ClusterStore
 from karpool.disruption.repair.policies import RepairPolicies, RepairPolicy
 from karpool.execution.tickets import COMMAND, Ticket
-from karpool.model.labels import CAPACITY_TYPE, REBOOT_ISSUED, TERMINATION_TIMESTAMP
+from karpool.model.labels import (
+    CAPACITY_TYPE,
+    DISRUPTION_COST,
+    POD_DELETION_COST,
+    REBOOT_ISSUED,
+    TERMINATION_TIMESTAMP,
+)
 from karpool.model.nodepool import NodeClaim
-from karpool.model.pod import PodResourceClaim
+from karpool.model.pod import Pod, PodResourceClaim, PodStatus
 from karpool.observability.metrics import Metrics
 from karpool.operator.lifecycle_reporter import LifecycleReporter
 from karpool.wire.duration import parse_duration
@@ -216,3 +223,21 @@ def test_what_was_wrong_with_a_repaired_node_is_counted() -> None:
     scene.store.claims.put(replace(repaired, status=replace(repaired.status, image_id="ami-1")))
     labels = {"condition": "ready", "capacity_type": "spot", "image_id": "ami-1", "termination_mode": "graceful"}
     assert scene.value("nodeclaims_unhealthy_disrupted_total", **labels) == 1
+
+
+def test_a_cost_that_is_no_number_is_told_once_and_again_when_it_changes() -> None:
+    def costing(name: str, **annotations: str) -> Pod:
+        return pod(name, node="n1", annotations=annotations)
+
+    def told(logs: list[Any]) -> list[tuple[str, str]]:
+        return [(line["pod"], line["value"]) for line in logs if line["event"].startswith("the cost of a pod")]
+
+    store = ClusterStore()
+    store.pods.put(costing("there", **{POD_DELETION_COST: "1.5"}))
+    with capture_logs() as logs:
+        LifecycleReporter(store, Metrics(), lambda: LATER, REPAIR)
+        store.pods.put(costing("new", **{DISRUPTION_COST: "abc", POD_DELETION_COST: "5"}))
+        store.pods.put(replace(costing("new", **{DISRUPTION_COST: "abc", POD_DELETION_COST: "5"}), status=PodStatus()))
+        store.pods.put(costing("fine", **{DISRUPTION_COST: "-7", POD_DELETION_COST: "abc"}))
+        store.pods.put(costing("new", **{DISRUPTION_COST: "abd"}))
+    assert told(logs) == [("default/there", "1.5"), ("default/new", "abc"), ("default/new", "abd")]

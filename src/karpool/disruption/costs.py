@@ -37,6 +37,12 @@ def disruption_cost(pod: Pod, *, by_deletion_cost: bool = True) -> float | None:
     return _cost(pod, POD_DELETION_COST) if by_deletion_cost and not has_own_cost(annotations) else 0.0
 
 
+def unreadable_cost(pod: Pod) -> str | None:
+    """The annotation of a pod's cost that is there and is no whole number of 32 bits, so that it counts as 0."""
+    told = next((name for name in (DISRUPTION_COST, POD_DELETION_COST) if name in pod.metadata.annotations), None)
+    return told if told is not None and _cost(pod, told) is None else None
+
+
 def _cost(pod: Pod, annotation: str) -> float | None:
     text = pod.metadata.annotations.get(annotation)
     if text is None:

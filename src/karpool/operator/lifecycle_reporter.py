@@ -10,6 +10,7 @@ import structlog
 from karpool.cluster.nodes import StateNode
 from karpool.controller.store import ClusterStore
 from karpool.disruption.command import Cause
+from karpool.disruption.costs import unreadable_cost
 from karpool.disruption.repair.diagnosis import diagnose
 from karpool.disruption.repair.policies import RepairPolicies
 from karpool.execution.conditions import DISRUPTION_REASON, DRAINED, INITIALIZED, REBOOT_SUCCEEDED
@@ -25,6 +26,7 @@ from karpool.wire.objects import Object, condition, is_true
 _log = structlog.get_logger()
 _AT_ONCE: Final = timedelta(seconds=1)
 """How far a deadline of now may lie behind the time of a deletion, which is in whole seconds."""
+_LONGEST_VALUE: Final = 40
 _CONSOLIDATION: Final = (Cause.EMPTY, Cause.UNDERUTILIZED)
 
 
@@ -43,6 +45,8 @@ class LifecycleReporter:
         self._repair = repair
         self._movable = Counter(pod.spec.node_name for pod in store.pods if pod.reschedulable)
         """By name of a node: how many of its pods need another place when it goes."""
+        for pod in store.pods:
+            _tell_of_cost(pod)
         store.claims.watch(self._claim)
         store.nodes.watch(self._node)
         store.pods.watch(self._pod)
@@ -119,6 +123,8 @@ class LifecycleReporter:
         for pod, change in ((old, -1), (new, 1)):
             if pod is not None and pod.bound and pod.reschedulable:
                 self._movable[pod.spec.node_name] += change
+        if new is not None and (old is None or old.metadata.annotations != new.metadata.annotations):
+            _tell_of_cost(new)
         if new is None or old is None:
             return
         created = new.metadata.creation_timestamp
@@ -126,6 +132,15 @@ class LifecycleReporter:
             self._metrics.pod_bound(self._since(created), devices=bool(new.spec.resource_claims))
         if is_true(new.status.conditions, "Ready") and not is_true(old.status.conditions, "Ready"):
             self._metrics.pod_started(self._since(created))
+
+
+def _tell_of_cost(pod: Pod) -> None:
+    annotation = unreadable_cost(pod)
+    if annotation is not None:
+        value = pod.metadata.annotations[annotation][:_LONGEST_VALUE]
+        _log.warning(
+            "the cost of a pod is no 32-bit number; it counts as 0", pod=pod.key, annotation=annotation, value=value
+        )
 
 
 def _pool(item: Object) -> str:
