@@ -93,15 +93,14 @@ def test_what_is_needed_on_top_must_not_cost_what_is_saved() -> None:
     assert refused.code == "SchedulerScatters"
 
 
-@pytest.mark.parametrize(("scheduler", "launched"), [(Scoring.ANY, "c4, c2"), (Scoring.MOST_ALLOCATED, "c4")])
+@pytest.mark.parametrize(("scheduler", "launched"), [(Scoring.ANY, "2 c2"), (Scoring.MOST_ALLOCATED, "c2")])
 def test_a_new_node_to_which_the_scheduler_brings_nobody_is_not_launched(scheduler: Scoring, launched: str) -> None:
     settings = DisruptionSettings(search=GLOBAL, scheduler=scheduler)
-    full = node("goes", "c8", pods=[{"cpu": 1}, {"cpu": 2}], catalog=SIZES)
+    full = node("goes", "c8", pods=[{"cpu": "500m", "owner": "Job"}, {"cpu": 1, "owner": "Job"}], catalog=SIZES)
     held = context(Scenario("", nodes=[full], pools=[pool_of()], catalog=SIZES, settings=settings))
     small, large = (held.snapshot.pods.rows[pod.key] for pod in full.pods)
-    apart = Directions(
-        tuple(DirectedNode("default", Requirements(), (name,)) for name in ("c4", "c2")), {large: -2, small: -3}
-    )
+    new = DirectedNode("default", Requirements(), ("c2",))
+    apart = Directions((new, new), {large: -2, small: -3})
     outcome = Evaluator(held).consolidate([held.candidate(held.snapshot.nodes.rows["goes"])], 2, directions=apart)
     assert outcome.command is not None
     assert outcome.command.launched == launched

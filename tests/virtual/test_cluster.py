@@ -94,10 +94,16 @@ def test_a_deploy_replaces_all_pods_and_keeps_three_quarters_serving() -> None:
 
 @pytest.mark.parametrize(("scoring", "spread"), [("LeastAllocated", True), ("MostAllocated", False)])
 def test_the_scheduler_spreads_or_packs(scoring: str, *, spread: bool) -> None:
+    """Pods of several workloads: those of one are spread by every scheduler."""
+
+    def small(number: int) -> str:
+        return (
+            f"{{name: small-{number}, cpu: 100m, memory: 1Gi,"
+            " replicas: {steps: [{after: 0s, value: 0}, {after: 10m, value: 1}]}}"
+        )
+
     cluster = virtual_cluster(
-        f"scheduler: {scoring}\n"
-        "workloads: [{name: big, cpu: '7', replicas: 2},"
-        " {name: small, cpu: 50m, memory: 50Mi, replicas: {steps: [{after: 0s, value: 0}, {after: 10m, value: 4}]}}]",
+        f"scheduler: {scoring}\nworkloads: [{{name: big, cpu: '7', replicas: 2}}, {', '.join(map(small, range(4)))}]",
         pools=POOL.replace("30s", "Never"),
     )
     cluster.run(900.0)

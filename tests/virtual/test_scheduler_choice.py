@@ -11,8 +11,8 @@ from karpool.cluster.codes import EXPECTED, PRESENT
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
-from karpool.packing.kernels.fullness import NOBODY, best
-from karpool.packing.scheduler_choice import SchedulerChoice
+from karpool.packing.kernels.fullness import NOBODY
+from karpool.packing.scheduler_choice import SchedulerChoice, favourite
 from karpool.virtual.feasible_nodes import feasible_nodes
 
 
@@ -25,7 +25,7 @@ def scheduled(snapshot: Snapshot, rows: list[int], gone: int, *, packs: bool) ->
         usable = ((live == PRESENT) | (live == EXPECTED)).astype(np.uint8)
         usable[gone] = 0
         mask = feasible_nodes(snapshot, row, usable)
-        place = int(best(nodes.order, mask, nodes.taken, nodes.room, np.zeros_like(usable), packs))
+        place = favourite(snapshot, row, mask, np.zeros_like(usable), packs=packs)
         places.append(place)
         if place != NOBODY:
             snapshot.move(row, nodes.get(place).name)

@@ -16,7 +16,7 @@ from karpool.cluster.pod_classes import ClassTable
 from karpool.cluster.pod_table import END, NOWHERE
 from karpool.cluster.resources import ATTACH, UNLIMITED, ResourceTable
 from karpool.cluster.topology import HOST_KEY, Topology
-from karpool.model.labels import HOSTNAME, INSTANCE_TYPE
+from karpool.model.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from karpool.model.managers import takes_no_pods
 
 
@@ -24,6 +24,7 @@ class ForeseenNode(NamedTuple):
     """What the columns of a node would say that is not there yet."""
 
     shape: int
+    zone: int
     domain: Array
     room: Array
     daemons: Array
@@ -37,6 +38,8 @@ class NodeTable(ColumnTable):
     changed: Annotated[Array, column(np.int64, "nodes")]
     """The number of the last change of each node or its pods: caches compare it, so that nobody has to tell them."""
     shape: Annotated[Array, column(np.int32, "nodes")]
+    zone: Annotated[Array, column(np.int32, "nodes", fill=NOWHERE)]
+    """The number of a node's zone."""
     head: Annotated[Array, column(np.int32, "nodes", fill=END)]
     domain: Annotated[Array, column(np.int32, "nodes", "keys", fill=NOWHERE)]
     room: Annotated[Array, column(np.int64, "nodes", "resources")]
@@ -72,6 +75,7 @@ class NodeTable(ColumnTable):
         self._width = width
         self._widened: tuple[int, ...] = ()
         self._vacant: list[int] = []
+        self._zones: dict[str, int] = {}
         self._queue: list[tuple[bool, str, int]] = []
         self._order: Array | None = None
 
@@ -122,7 +126,7 @@ class NodeTable(ColumnTable):
         room[list(self.resources.attach)] = UNLIMITED
         own = self.resources.room(state.allocatable)
         room[: len(own)] = own
-        return ForeseenNode(shape, domain, room, self.overhead[shape].copy())
+        return ForeseenNode(shape, self._zone(state), domain, room, self.overhead[shape].copy())
 
     def replace(self, row: int, state: StateNode) -> None:
         """Put a node in the place of what it was; its pods stay, but must not be counted in domains meanwhile."""
@@ -158,6 +162,11 @@ class NodeTable(ColumnTable):
         self.live[row] = _live(state)
         self.touch(row)
         self.shape[row] = self.shapes.shape(state)
+        self.zone[row] = self._zone(state)
+
+    def _zone(self, state: StateNode) -> int:
+        name = state.labels.get(ZONE)
+        return NOWHERE if name is None else self._zones.setdefault(name, len(self._zones))
 
     def judge(self) -> None:
         """Bring what is known about shapes up to date."""

@@ -19,7 +19,10 @@ from karpool.model.workloads import Namespace
 
 NOWHERE = -1
 END = -1
+NO_WORKLOAD = -1
 _PINNED = frozenset(("DaemonSet", "Node"))
+_SPREAD = frozenset(("ReplicaSet", "ReplicationController", "StatefulSet"))
+"""Controllers whose pods a scheduler spreads, if these have no constraints of their own."""
 SortKey = tuple[int, int, float, str, str]
 
 
@@ -29,6 +32,8 @@ class PodTable(ColumnTable):
     node_of: Annotated[Array, column(np.int32, "pods", fill=NOWHERE)]
     class_of: Annotated[Array, column(np.int32, "pods")]
     labels_of: Annotated[Array, column(np.int32, "pods")]
+    workload_of: Annotated[Array, column(np.int32, "pods", fill=NO_WORKLOAD)]
+    """Whom a scheduler spreads a pod among, unasked."""
     next: Annotated[Array, column(np.int32, "pods", fill=END)]
     counted: Annotated[Array, column(np.uint8, "pods")]
     daemon: Annotated[Array, column(np.uint8, "pods")]
@@ -64,6 +69,7 @@ class PodTable(ColumnTable):
         self.claim_users: dict[str, set[str]] = {}
         self._vacant: list[int] = []
         self._classes: dict[tuple[object, ...], int] = {}
+        self._workloads: dict[tuple[str, str, str], int] = {}
         self._rules: dict[tuple[bytes, VolumeNeeds], Constraints] = {}
         self._selective: set[bytes] = set()
         """Rules that select namespaces by their labels, of pods that are gone, too."""
@@ -93,7 +99,8 @@ class PodTable(ColumnTable):
             self.fit(pods=row + 1)
         entries = self._write(pod, row)
         self.ranking.add(self.sort_keys[row], row)
-        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row], self.protected[row] = entries
+        self.class_of[row], self.labels_of[row], self.counted[row], self.daemon[row], self.protected[row] = entries[:5]
+        self.workload_of[row] = entries[5]
         self.node_of[row], self.next[row] = NOWHERE, END
         return row
 
@@ -109,10 +116,10 @@ class PodTable(ColumnTable):
             columns = np.array(entries, dtype=np.int32)
             self.class_of[:count], self.labels_of[:count] = columns[:, 0], columns[:, 1]
             self.counted[:count], self.daemon[:count] = columns[:, 2], columns[:, 3]
-            self.protected[:count] = columns[:, 4]
+            self.protected[:count], self.workload_of[:count] = columns[:, 4], columns[:, 5]
 
-    def _write(self, pod: Pod, row: int) -> tuple[int, int, bool, bool, bool]:
-        """Put a pod on a row; its class, its labels, and whether it is counted, a daemon, or do-not-disrupt."""
+    def _write(self, pod: Pod, row: int) -> tuple[int, int, bool, bool, bool, int]:
+        """Put a pod on a row; its class, its labels, whether it is counted, a daemon, do-not-disrupt; its workload."""
         meta, key = pod.metadata, pod.key
         number = self.class_number(pod)
         cpu, memory = self.classes.sizes[number]
@@ -122,7 +129,14 @@ class PodTable(ColumnTable):
             self.device_rows.add(row)
         self.sort_keys[row] = (-cpu, -memory, _seconds(meta.creation_timestamp), meta.uid, key)
         labels = self.topology.labels(meta.namespace, meta.labels)
-        return number, labels, meta.deletion_timestamp is None, pod.is_daemon, DO_NOT_DISRUPT in meta.annotations
+        counted, protected = meta.deletion_timestamp is None, DO_NOT_DISRUPT in meta.annotations
+        return number, labels, counted, pod.is_daemon, protected, self._workload(pod)
+
+    def _workload(self, pod: Pod) -> int:
+        owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+        if owner is None or owner.kind not in _SPREAD or pod.spec.topology_spread_constraints:
+            return NO_WORKLOAD
+        return self._workloads.setdefault((pod.metadata.namespace, owner.kind, owner.name), len(self._workloads))
 
     def replace(self, row: int, pod: Pod) -> None:
         """Put a pod in the place of one with the same class, labels and age."""

@@ -14,12 +14,14 @@ from karpool.cluster.codes import EXPECTED, PRESENT
 from karpool.cluster.node_table import ForeseenNode
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import NO_CLASS
+from karpool.cluster.pod_table import NO_WORKLOAD
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
-from karpool.packing.kernels.choice import Groups, Kinds, Lists, Nodes, choose
+from karpool.packing.kernels.choice import Groups, Kinds, Lists, Nodes, Workloads, choose
+from karpool.packing.kernels.fullness import best
 
-Kind = tuple[int, int]
-"""A class and a set of labels: pods that are equal to a scheduler."""
+Kind = tuple[int, int, int]
+"""A class, a set of labels and a workload: pods that are equal to a scheduler."""
 
 
 class SchedulerChoice:
@@ -46,9 +48,13 @@ class SchedulerChoice:
         kinds: dict[Kind, int] = {}
         table = snapshot.pods
         self._kind_of = {
-            row: kinds.setdefault((int(table.class_of[row]), int(table.labels_of[row])), len(kinds)) for row in pods
+            row: kinds.setdefault(
+                (int(table.class_of[row]), int(table.labels_of[row]), int(table.workload_of[row])), len(kinds)
+            )
+            for row in pods
         }
         self._kinds, self._groups = _Rules(snapshot, list(kinds), self._nodes).tables()
+        self._workloads = self._spread([workload for _, _, workload in kinds])
 
     def places(self, pods: Sequence[int], *, packs: bool = False) -> list[int]:
         """By pod, as they arrive: the row of the node that it comes to, or NOBODY; `packs`: full nodes are liked."""
@@ -57,9 +63,18 @@ class SchedulerChoice:
         nodes = self._nodes._replace(free=self._nodes.free.copy(), taken=self._nodes.taken.copy())
         counted = {name: getattr(self._groups, name).copy() for name in ("in_domain", "at_host", "total")}
         target = np.zeros(len(pods), dtype=np.int64)
-        choose(nodes, self._kinds, self._groups._replace(**counted), kinds, sources, packs, target)
+        workloads = self._workloads._replace(on_node=self._workloads.on_node.copy())
+        choose(nodes, self._kinds, self._groups._replace(**counted), workloads, kinds, sources, packs, target)
         places: list[int] = target.tolist()
         return places
+
+    def _spread(self, workloads: Sequence[int]) -> Workloads:
+        """By kind: how many pods of its workload are where."""
+        known = [workload for workload in dict.fromkeys(workloads) if workload != NO_WORKLOAD]
+        on_node = np.zeros((len(known), len(self._nodes.shape)), dtype=np.int64)
+        for at, workload in enumerate(known):
+            on_node[at] = pods_alike(self._snapshot, workload, len(self._nodes.shape))
+        return Workloads(np.array([known.index(w) if w in known else -1 for w in workloads], dtype=np.int64), on_node)
 
     def _columns(self, new: Sequence[ForeseenNode], without: Collection[int], avoided: Collection[int]) -> Nodes:
         nodes, size, width = self._snapshot.nodes, self.first_new, len(self._snapshot.resources)
@@ -78,6 +93,7 @@ class SchedulerChoice:
             usable=np.concatenate((usable, np.ones(len(new), dtype=np.uint8))),
             avoided=asking,
             shape=np.concatenate((nodes.shape[:size], np.array([node.shape for node in new], dtype=np.int32))),
+            zone=np.concatenate((nodes.zone[:size], np.array([node.zone for node in new], dtype=np.int32))),
             domain=_below(nodes.domain[:size], [node.domain for node in new]),
             free=free,
             taken=taken,
@@ -98,11 +114,13 @@ class _Rules:
     def tables(self) -> tuple[Kinds, Groups]:
         """All of it as kernels read it."""
         classes, topology = self._snapshot.classes, self._snapshot.topology
-        levels = [_levels(self._snapshot, number) for number, _ in self._kinds]
-        flat = [(level, labels) for (_, labels), own in zip(self._kinds, levels, strict=True) for level in own]
+        levels = [_levels(self._snapshot, number) for number, _, _ in self._kinds]
+        flat = [(level, labels) for (_, labels, _), own in zip(self._kinds, levels, strict=True) for level in own]
         numbers = np.array([level for level, _ in flat], dtype=np.int64)
         owned = [[*classes.owned.row(level), *topology.kept_off_by.row(labels)] for level, labels in flat]
-        counts = [[*topology.counted_by.row(labels), *classes.declared.row(number)] for number, labels in self._kinds]
+        counts = [
+            [*topology.counted_by.row(labels), *classes.declared.row(number)] for number, labels, _ in self._kinds
+        ]
         counted_by = [set(topology.counted_by.row(labels)) for _, labels in flat]
         itself = [group in own for groups, own in zip(owned, counted_by, strict=True) for group in groups]
         named, host_ok = self._hosts(numbers.tolist())
@@ -122,7 +140,7 @@ class _Rules:
                 [column for level, _ in flat for column in classes.shared_columns.row(level)], dtype=np.int64
             ),
             counting=_lists([self._numbered(groups) for groups in counts]),
-            held=_lists([self._host_rows(classes.taken_rows.row(number)) for number, _ in self._kinds]),
+            held=_lists([self._host_rows(classes.taken_rows.row(number)) for number, _, _ in self._kinds]),
         )
         return kinds, self._counted()
 
@@ -180,6 +198,23 @@ class _Rules:
         for at, row in enumerate(rows):
             ok[at, : len(row)] = row
         return named, ok
+
+
+def favourite(snapshot: Snapshot, pod: int, mask: Array, avoided: Array, *, packs: bool) -> int:
+    """The node of a mask that the scheduler likes best for a pod of the snapshot, or NOBODY."""
+    nodes = snapshot.nodes
+    wanted = snapshot.classes.requests[snapshot.pods.class_of[pod]]
+    alike = pods_alike(snapshot, int(snapshot.pods.workload_of[pod]), len(mask))
+    return int(best(nodes.order, mask, nodes.taken, nodes.room, avoided, nodes.zone, wanted, alike, packs))
+
+
+def pods_alike(snapshot: Snapshot, workload: int, size: int) -> Array:
+    """By node: how many pods of a workload are there that stay; empty if the scheduler does not spread them."""
+    if workload == NO_WORKLOAD:
+        return np.zeros(0, dtype=np.int64)
+    pods, count = snapshot.pods, len(snapshot.pods.objects)
+    there = (pods.workload_of[:count] == workload) & (pods.counted[:count] == 1) & (pods.node_of[:count] >= 0)
+    return np.bincount(pods.node_of[:count][there], minlength=size)
 
 
 def _levels(snapshot: Snapshot, number: int) -> list[int]:

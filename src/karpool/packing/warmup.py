@@ -47,7 +47,8 @@ def _fill(snapshot: Snapshot) -> None:
     usable, mask = np.ones(len(nodes.live), dtype=np.uint8), np.zeros(len(nodes.states), dtype=np.bool_)
     suited, wanted = snapshot.shapes.suits[classes.signature[0]], classes.requests[0, : len(snapshot.resources)]
     mask_nodes_with_room(usable, suited, nodes.shape, nodes.free, wanted, mask)
-    best(nodes.order, mask, nodes.taken, nodes.room, usable, False)  # noqa: FBT003 - as in the kernel
+    alike = np.zeros(0, dtype=np.int64)
+    best(nodes.order, mask, nodes.taken, nodes.room, usable, nodes.zone, wanted, alike, False)  # noqa: FBT003 - as in the kernel
     rows = sorted(snapshot.pods.rows.values())
     SchedulerChoice(snapshot, rows, without=[0]).places(rows)
 

@@ -11,7 +11,8 @@ from karpool.cluster.devices.ledger import DeviceLedger
 from karpool.controller.cluster_state import ClusterState
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.packing.kernels.fullness import NOBODY, best
+from karpool.packing.kernels.fullness import NOBODY
+from karpool.packing.scheduler_choice import favourite
 from karpool.virtual.changes import with_condition, with_status
 from karpool.virtual.device_drivers import DeviceDrivers
 from karpool.virtual.feasible_nodes import depends_on_no_other_pod, feasible_nodes
@@ -132,7 +133,7 @@ class Scheduler:
         if pod in snapshot.pods.device_rows:
             usable = self._with_devices(pod, usable)
         nodes, mask = snapshot.nodes, feasible_nodes(snapshot, pod, usable)
-        row = best(nodes.order, mask, nodes.taken, nodes.room, self.cluster_state.avoided, self.packs)
+        row = favourite(snapshot, pod, mask, self.cluster_state.avoided, packs=self.packs)
         return None if row == NOBODY else nodes.get(row).name
 
     def _with_devices(self, pod: int, usable: Array) -> Array:

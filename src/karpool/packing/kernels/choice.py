@@ -11,7 +11,7 @@ import numpy as np
 from karpool.cluster.arrays import Array
 from karpool.cluster.codes import GroupKind
 from karpool.packing.kernels import compiled, inner
-from karpool.packing.kernels.fullness import NOBODY, score
+from karpool.packing.kernels.fullness import NOBODY, most_liked
 
 _SPREAD = int(GroupKind.SPREAD)
 _AFFINITY = int(GroupKind.AFFINITY)
@@ -27,6 +27,7 @@ class Nodes(NamedTuple):
     avoided: Array
     """Whether a node asks pods to stay away."""
     shape: Array
+    zone: Array
     domain: Array
     free: Array
     taken: Array
@@ -88,29 +89,56 @@ class Groups(NamedTuple):
     total: Array
 
 
+class Workloads(NamedTuple):
+    """Pods that a scheduler spreads although nobody asked for it."""
+
+    of: Array
+    """By kind: the workload, -1 for none."""
+    on_node: Array
+    """(workloads, nodes)"""
+
+
 @compiled
-def choose(nodes: Nodes, kinds: Kinds, groups: Groups, pods: Array, sources: Array, packs: bool, target: Array) -> int:
+def choose(
+    nodes: Nodes,
+    kinds: Kinds,
+    groups: Groups,
+    workloads: Workloads,
+    pods: Array,
+    sources: Array,
+    packs: bool,
+    target: Array,
+) -> int:
     """Give every pod a node, or nobody, and let it take its room there; how many found one."""
     placed = 0
+    nowhere = np.zeros(0, dtype=np.int64)
     for at in range(len(pods)):
         count_pod(nodes, kinds, groups, pods[at], sources[at], -1)
-        target[at] = best_node(nodes, kinds, groups, pods[at], packs)
+        workload = workloads.of[pods[at]]
+        alike = nowhere if workload < 0 else workloads.on_node[workload]
+        if workload >= 0 and sources[at] >= 0:
+            alike[sources[at]] -= 1
+        target[at] = best_node(nodes, kinds, groups, alike, pods[at], packs)
         if target[at] != NOBODY:
             take(nodes, kinds, groups, pods[at], target[at])
             placed += 1
+            if workload >= 0:
+                alike[target[at]] += 1
     return placed
 
 
 @inner
-def best_node(nodes: Nodes, kinds: Kinds, groups: Groups, kind: int, packs: bool) -> int:
+def best_node(nodes: Nodes, kinds: Kinds, groups: Groups, alike: Array, kind: int, packs: bool) -> int:
     """The node with the best score; preferences are given up one by one until some node can take the pod."""
+    mask = np.zeros(len(nodes.shape), dtype=np.bool_)
+    asked = kinds.requests[kinds.levels[kind]]
     for level in range(kinds.levels[kind], kinds.levels[kind + 1]):
         if kinds.refused[level]:
             continue
         suited, names = kinds.suits[kinds.signature[level]], kinds.hosts[level]
         wanted = kinds.requests[level]
         limits = limits_of(nodes, kinds, groups, level)
-        chosen, highest = NOBODY, -np.inf
+        some = False
         for node in nodes.order:
             if not nodes.usable[node] or not suited[nodes.shape[node]]:
                 continue
@@ -118,11 +146,11 @@ def best_node(nodes: Nodes, kinds: Kinds, groups: Groups, kind: int, packs: bool
                 continue
             if not accepts(nodes, kinds, groups, level, node, limits):
                 continue
-            found = score(nodes.taken, nodes.room, node, nodes.avoided[node], packs)
-            if found > highest:
-                chosen, highest = node, found
-        if chosen != NOBODY:
-            return int(chosen)
+            mask[node] = some = True
+        if some:
+            return most_liked(
+                nodes.order, mask, nodes.taken, nodes.room, nodes.avoided, nodes.zone, asked, alike, packs
+            )
     return NOBODY
 
 
