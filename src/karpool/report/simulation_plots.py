@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from karpool.report.formatting import age, amount
+from karpool.report.plot_axes import Axis, axis
 from karpool.report.plot_labels import anchor
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
@@ -82,9 +83,9 @@ def _line(columns: Sequence[Sequence[float | None]]) -> PlotLine:
 
 def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) -> str:
     at = times(comparison)
-    ceiling = measure.full or _ceiling(max((v for entry in drawn for v in entry.high if v is not None), default=0.0))
+    most = measure.full or max((v for entry in drawn for v in entry.high if v is not None), default=0.0)
     span = at[-1] if at and at[-1] else 1.0
-    frame = _Frame(span, ceiling)
+    frame = _Frame(span, axis(0, most or 1.0, BOTTOM, TOP, whole=not measure.unit))
     label = escape(f"{measure.title} over {age(seconds(comparison.scenario.length))}", quote=True)
     body = [*_value_axis(frame, measure), *_time_axis(frame, comparison)]
     if len(comparison.seeds) > 1:
@@ -99,27 +100,18 @@ def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) ->
 
 class _Frame(NamedTuple):
     span: float
-    ceiling: float
+    values: Axis
 
     def x(self, time: float) -> float:
         return round(LEFT + (RIGHT - LEFT) * time / self.span, 1)
 
     def y(self, value: float) -> float:
-        return round(BOTTOM - (BOTTOM - TOP) * min(1.0, value / self.ceiling), 1)
-
-
-def _ceiling(most: float) -> float:
-    """The next round number above the highest value."""
-    if most <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(most))
-    return next(power * step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if power * step >= most * (1 - 1e-9))
+        return self.values.at(min(value, self.values.ticks[-1]))
 
 
 def _value_axis(frame: _Frame, measure: Measure) -> list[str]:
     elements = []
-    for part in range(5):
-        value = frame.ceiling * part / 4
+    for value in frame.values.ticks:
         y = frame.y(value)
         text = amount(value) if measure.unit == "$/h" else f"{value:,.4g}"
         elements.append(f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y}" y2="{y}"/>')
