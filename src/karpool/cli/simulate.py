@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
@@ -25,8 +26,10 @@ from karpool.cli.progress import progress
 from karpool.cluster.node_groups import with_group_shapes, with_groups
 from karpool.model.loading import load
 from karpool.optimization.side_by_side import cores
+from karpool.recording.reader import is_recording
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare
+from karpool.virtual.demand import read_demand
 from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Scenario, ScenarioError, read_scenario
 from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_instance_types
@@ -127,7 +130,7 @@ def simulate(
 ) -> None:
     """Run a scenario on a virtual cluster and compare policies: what they cost, and how often they disturb pods.
 
-    SCENARIO is a file, - for standard input, or the name of a built-in scenario.
+    SCENARIO is a file, - for standard input, the name of a built-in scenario, or a recording, whose demand is replayed.
     """
     with progress() as report:
         report("Reading the scenario", 0, None)
@@ -209,23 +212,26 @@ def open_text(
     written = read_scenario(data)
     _refuse_first(_missing_files(written, beside), file)
     files = tuple(str(beside / entry) for entry in written.cluster)
+    recording = str(beside / written.recording) if written.recording else ""
     own = _with_own_catalog(opener, written, beside)
-    source = ScenarioSource(data, _opens(own, files), length, files, tuple((decisions or {}).items()))
+    opens = partial(_opens, files=files, recording=recording)
+    chosen = tuple((decisions or {}).items())
+    source = ScenarioSource(data, opens(own), length, files, recording, chosen)
     scenario = source.scenario()
-    if files:
+    if files or recording:
         _refuse_first(pool_flaws(scenario), file)
     if names_instance_types(scenario):
         # Without prices: an option would be blamed for a type that the scenario misspells.
-        _refuse_first(instance_type_flaws(scenario, _opens(replace(own, prices=()), files)()), file)
+        _refuse_first(instance_type_flaws(scenario, opens(replace(own, prices=()))()), file)
     return OpenedScenario(file, source, scenario)
 
 
-def _opens(opener: CatalogOpener, files: tuple[str, ...]) -> Callable[[], Catalog]:
-    return partial(_catalog_for_files, opener, files) if files else opener
+def _opens(opener: CatalogOpener, *, files: tuple[str, ...], recording: str) -> Callable[[], Catalog]:
+    return partial(_catalog_for_cluster, opener, files, recording) if files or recording else opener
 
 
-def _catalog_for_files(opener: CatalogOpener, files: tuple[str, ...]) -> Catalog:
-    objects = load(files, stdin=sys.stdin.buffer).objects
+def _catalog_for_cluster(opener: CatalogOpener, files: tuple[str, ...], recording: str) -> Catalog:
+    objects = read_demand(Path(recording)).objects if recording else load(files, stdin=sys.stdin.buffer).objects
     catalog = opener.for_cluster(objects.nodes, objects.node_claims, objects.node_pools)
     return with_group_shapes(catalog, with_groups(objects))
 
@@ -240,6 +246,9 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
         if not entry or not (beside / entry).exists():
             message = f"there is no file {beside / entry}; name one with a cluster"
             yield Flaw(f"cluster[{number}]", "MissingFile", message)
+    if scenario.recording and not is_recording(beside / scenario.recording):
+        message = f"there is no recording {beside / scenario.recording}; `karpool record` writes one"
+        yield Flaw("recording", "MissingFile", message)
     if scenario.catalog is None or _given("catalog_source"):
         return
     if wrong := check_region(scenario.catalog):
@@ -259,6 +268,8 @@ def _read(name: str) -> tuple[str, bytes]:
         raise InputError.at(
             name, f"is neither a file nor built in; there are {', '.join(BUNDLED)}{suggestion(name, BUNDLED)}"
         )
+    if is_recording(Path(name)):
+        return name, msgspec.json.encode({"name": Path(name).stem, "recording": Path(name).name})
     source = FileSource(name)
     return display_name(source), read_source(source, sys.stdin.buffer)
 

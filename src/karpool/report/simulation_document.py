@@ -14,10 +14,11 @@ import msgspec
 
 from karpool.report.document import PricesPart
 from karpool.report.document_part import API_VERSION, DocumentPart
+from karpool.report.fidelity import FidelityPart, fidelities, fidelity_words, gap_words
 from karpool.report.price_words import prices_parts, prices_words
-from karpool.virtual.compare import Comparison, Run
+from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
-from karpool.virtual.recorder import RunSummary
+from karpool.virtual.recorder import Run, RunSummary
 from karpool.virtual.statistics import Estimate, estimate, paired
 
 Numbers = dict[str, float | None]
@@ -46,6 +47,10 @@ class Simulation(DocumentPart, frozen=True, kw_only=True):
     length_seconds: float
     prices: tuple[PricesPart, ...] = ()
     policies: dict[str, dict[str, Any]]
+    fidelity: dict[str, FidelityPart] = {}
+    """Of a recording: how policies that change nothing differ from it."""
+    gaps: str = ""
+    """Of a recording: how much of it nobody saw, in a sentence."""
 
 
 def simulation_document(comparison: Comparison) -> Simulation:
@@ -68,6 +73,8 @@ def simulation_document(comparison: Comparison) -> Simulation:
             }
             for name, runs in comparison.runs.items()
         },
+        fidelity=fidelities(comparison),
+        gaps=gap_words(comparison),
     )
 
 
@@ -131,6 +138,12 @@ def _interval(entry: Estimate | None) -> tuple[float, float] | None:
 
 def _difference(entry: Estimate | None) -> dict[str, Any] | None:
     return None if entry is None else {"mean": round(entry.mean, _DIGITS), "confidence": _interval(entry)}
+
+
+def recording_words(document: Simulation) -> list[str]:
+    """Of a recording: how far to trust the comparison."""
+    said = [fidelity_words(name, part) for name, part in document.fidelity.items()]
+    return [*said, document.gaps] if document.gaps else said
 
 
 def money_words(document: Simulation) -> str:

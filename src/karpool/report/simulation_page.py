@@ -6,7 +6,7 @@ from typing import Any, Final
 from karpool.report.formatting import names_of
 from karpool.report.html import about, render_page
 from karpool.report.price_words import prices_words
-from karpool.report.simulation_document import Simulation, money_words
+from karpool.report.simulation_document import Simulation, money_words, recording_words
 from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
 from karpool.report.simulation_table import NOTHING_RAN, ROWS, Row, difference, headline, shown_rows, written
 from karpool.virtual.compare import Comparison
@@ -112,6 +112,6 @@ def _note(document: Simulation) -> str:
             f" Means of {document.seeds} seeds; ± is half of the 95% confidence interval; bands in the plots reach from"
             " the lowest to the highest run."
         )
-    if words := money_words(document):
-        text += f" {escape(words)}"
+    for words in (*recording_words(document), money_words(document)):
+        text += f" {escape(words)}" if words else ""
     return text

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karpool.report.formatting import UNKNOWN, age, amount
-from karpool.report.simulation_document import Simulation, money_words
+from karpool.report.simulation_document import Simulation, money_words, recording_words
 
 if TYPE_CHECKING:
     from karpool.report.terminal import Screen
@@ -112,6 +112,8 @@ def print_simulation(document: Simulation, screen: "Screen") -> None:
     screen.table(("", right(names[0]), *compared), rows)
     screen.line("")
     screen.line(_note(document, names[0]))
+    for words in recording_words(document):
+        screen.line(words)
     if words := money_words(document):
         screen.line(words)
 

@@ -26,6 +26,7 @@ from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.compactor import VirtualCompactor
 from karpool.virtual.controller_manager import ControllerManager, budget_of
 from karpool.virtual.curves import seconds
+from karpool.virtual.demand import Demand
 from karpool.virtual.device_drivers import DeviceDrivers
 from karpool.virtual.event_queue import EventQueue
 from karpool.virtual.facts import VirtualFacts
@@ -33,6 +34,7 @@ from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_obj
 from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.pdb_controller import PdbController
 from karpool.virtual.recorder import RunRecorder
+from karpool.virtual.replay import Replay
 from karpool.virtual.scenario import Outage, Policy, Scenario, Timings, patched
 from karpool.virtual.scheduler import Scheduler
 from karpool.virtual.world import VirtualWorld
@@ -41,7 +43,8 @@ from karpool.virtual.world import VirtualWorld
 class VirtualCluster:
     """The cluster of a scenario under one policy; `run` advances its clock, `recorder` has the results.
 
-    `initial` is the real cluster that `with_cluster` took into the scenario, if there is one. Without `starts` its
+    `initial` is the real cluster that `with_cluster` took into the scenario, if there is one, and `demand` what a
+    recording says that it asked for from then on. Without `starts` its
     controller never starts, and whoever made the cluster brings another one.
     """
 
@@ -53,6 +56,7 @@ class VirtualCluster:
         policy: Policy | None = None,
         seed: int | None = None,
         initial: Objects | None = None,
+        demand: Demand | None = None,
         starts: bool = True,
     ) -> None:
         self.scenario = scenario
@@ -77,6 +81,7 @@ class VirtualCluster:
         self.pdb_controller = PdbController(self.store, manager.scale_target, manager.desired_replicas)
         self.api = Api(world, self.pdb_controller)
         manager.install(self.api)
+        self.replay = None if demand is None else Replay(world, self.api, manager, demand, policy)
         ignores_claims = policy.decisions.ignore_dra_requests
         self.cluster_state = ClusterState(
             self.store, lambda claim: as_launched(claim, self.cloud.catalog), ignore_dra_requests=ignores_claims
@@ -108,6 +113,8 @@ class VirtualCluster:
         self._schedule_start(controller=starts)
         if initial is not None:
             load_nodes_and_pods(self.cloud, manager, initial)
+            if self.replay is not None and demand is not None:
+                self.replay.load(demand)
             self.recorder.begin()  # nodes of the initial cluster do not count as launched
 
     def _put_budgets(self) -> None:
@@ -117,6 +124,8 @@ class VirtualCluster:
 
     def _schedule_start(self, *, controller: bool) -> None:
         self.queue.at(0.0, self.controller_manager.start)
+        if self.replay is not None:
+            self.queue.at(0.0, self.replay.start)
         if controller:
             self.queue.at(0.0, self.controller.start)
         if self.autoscaler.groups:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -13,13 +14,17 @@ from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import seconds
+from karpool.virtual.demand import Demand, read_demand, with_demand, without
 from karpool.virtual.initial_cluster import on_machines, with_cluster
-from karpool.virtual.recorder import ClusterSample, PoolSummary, RunSummary
-from karpool.virtual.scenario import Policy, Scenario, read_scenario
+from karpool.virtual.recorded_run import recorded_run
+from karpool.virtual.recorder import Run
+from karpool.virtual.scenario import RECORDED, Policy, Scenario, read_scenario
 from karpool.wire.duration import parse_duration
 from karpool.workers.processes import Progress, run_in_processes
 
 DEFAULT_POLICY: Final = "default"
+AS_RECORDED: Final = "as-recorded"
+"""The policy of a recording alone: its pools as they were."""
 CHUNKS: Final = 500
 """The parts of a run of which progress hears."""
 ReportProgress = Callable[[str, int, int | None], None]
@@ -35,6 +40,8 @@ class ScenarioSource:
     """How long to measure, if not as the scenario says."""
     files: tuple[str, ...] = ()
     """The files of the initial cluster."""
+    recording: str = ""
+    """The file of the recording to replay."""
     decisions: tuple[tuple[str, Any], ...] = ()
     """Options of decisions that replace those of every policy, by name."""
 
@@ -43,32 +50,36 @@ class ScenarioSource:
 
     def initial(self) -> tuple[Objects, str]:
         """The initial cluster, and in a sentence what of it cannot be simulated."""
+        demand = self.demand()
+        if demand is not None:
+            return on_machines(demand.objects)
         return on_machines(load(self.files, stdin=sys.stdin.buffer).objects) if self.files else (Objects(), "")
+
+    def demand(self) -> Demand | None:
+        """What the recorded cluster asked for, if there is a recording."""
+        if not self.recording:
+            return None
+        return without(read_demand(Path(self.recording)), read_scenario(self.text).workloads)
 
     def scenario(self, initial: Objects | None = None) -> Scenario:
         """The scenario, with at least one policy."""
         scenario = read_scenario(self.text)
-        if self.files:
+        demand = self.demand()
+        if demand is not None:
+            scenario = with_demand(scenario, demand)
+        if self.files or demand is not None:
             scenario = with_cluster(scenario, self.objects() if initial is None else initial)
         length = scenario.length if self.length is None else parse_duration(self.length)
-        policies = scenario.policies or {DEFAULT_POLICY: Policy()}
+        policies = scenario.policies or {DEFAULT_POLICY if demand is None else AS_RECORDED: Policy()}
         return replace(scenario, length=length, policies={name: self._decided(own) for name, own in policies.items()})
 
     def inputs(self) -> "RunInputs":
         """All that runs need."""
         objects = self.objects()
-        return RunInputs(self.scenario(objects), self.open_catalog(), objects)
+        return RunInputs(self.scenario(objects), self.open_catalog(), objects, self.demand())
 
     def _decided(self, policy: Policy) -> Policy:
         return replace(policy, decisions=replace(policy.decisions, **dict(self.decisions)))
-
-
-class Run(NamedTuple):
-    """The results of one policy on one seed."""
-
-    summary: RunSummary
-    samples: tuple[ClusterSample, ...]
-    pools: dict[str, PoolSummary]
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,8 @@ class Comparison:
     origins: tuple[PriceOrigin, ...] = ()
     left_out: str = ""
     """What of the initial cluster is not simulated, in a sentence."""
+    gaps: tuple[tuple[float, float], ...] = ()
+    """Of a recording: from when to when nothing was seen, in seconds."""
 
 
 def run(
@@ -90,11 +103,14 @@ def run(
     seed: int,
     *,
     initial: Objects | None = None,
+    demand: Demand | None = None,
     progress: Progress | None = None,
     observe: Callable[[VirtualCluster], object] | None = None,
 ) -> Run:
     """One run; `progress` hears how many of 500 parts are done, `observe` gets the cluster before it runs."""
-    cluster = VirtualCluster(scenario, catalog, policy=scenario.policies[policy], seed=seed, initial=initial)
+    cluster = VirtualCluster(
+        scenario, catalog, policy=scenario.policies[policy], seed=seed, initial=initial, demand=demand
+    )
     if observe is not None:
         observe(cluster)
     end = seconds(scenario.warm_up) + seconds(scenario.length)
@@ -127,9 +143,14 @@ def compare(
     if workers > 1 and len(jobs) > 1 and observe is None:
         results = _run_in_parallel(source, jobs, report, workers)
     else:
-        results = _run_in_turn(RunInputs(scenario, catalog, objects), jobs, report, observe)
+        results = _run_in_turn(RunInputs(scenario, catalog, objects, source.demand()), jobs, report, observe)
     runs = {name: tuple(results[name, seed] for seed in seeds) for name in policies}
-    return Comparison(scenario, tuple(seeds), runs, catalog.origins, left_out)
+    demand = source.demand()
+    if demand is not None:
+        every = seconds(scenario.timings.sample)
+        really = recorded_run(Path(source.recording), catalog, length=seconds(scenario.length), every=every)
+        runs = {RECORDED: (really,) * len(seeds), **runs}
+    return Comparison(scenario, tuple(seeds), runs, catalog.origins, left_out, () if demand is None else demand.gaps)
 
 
 RunKey = tuple[str, int]
@@ -140,10 +161,20 @@ class RunInputs(NamedTuple):
     scenario: Scenario
     catalog: Catalog
     initial: Objects
+    demand: Demand | None = None
 
     def run(self, job: RunKey, progress: Progress, observe: Callable[[VirtualCluster], object] | None = None) -> Run:
         policy, seed = job
-        return run(self.scenario, self.catalog, policy, seed, initial=self.initial, progress=progress, observe=observe)
+        return run(
+            self.scenario,
+            self.catalog,
+            policy,
+            seed,
+            initial=self.initial,
+            demand=self.demand,
+            progress=progress,
+            observe=observe,
+        )
 
 
 def _run_in_turn(

@@ -53,11 +53,17 @@ class ControllerManager:
     def install(self, api: Api) -> None:
         """Make the controllers; DaemonSets are in the store before the start."""
         for workload in self.workloads:
-            controller = CONTROLLERS[workload.kind](self.world, api, workload)
-            self.controllers.append(controller)
-            self._by_key[controller.key] = controller
-            if isinstance(controller, DaemonSetController):
-                controller.create_daemon_set()
+            self.add(CONTROLLERS[workload.kind](self.world, api, workload))
+
+    def add(self, controller: WorkloadController) -> None:
+        """One more controller; who adds it after the start starts it."""
+        self.controllers.append(controller)
+        self._by_key[controller.key] = controller
+        if isinstance(controller, DaemonSetController):
+            controller.create_daemon_set()
+
+    def named(self, namespace: str, kind: str, name: str) -> WorkloadController | None:
+        return self._by_key.get(f"{namespace}/{kind}/{name}")
 
     def start(self) -> None:
         for controller in self.controllers:

@@ -21,14 +21,31 @@ TOLERATED: Final = frozenset(
 
 class DaemonSetController(WorkloadController):
     daemon: Daemon
+    retired = False
+
+    def retire(self) -> None:
+        """The DaemonSet was deleted, and its pods go."""
+        self.retired = True
+        self.world.store.daemon_sets.remove(f"{self.workload.namespace}/{self.workload.name}")
+        for key in tuple(self.pods):
+            self.api.delete_pod(key)
 
     def create_daemon_set(self) -> None:
         """Put the DaemonSet into the store, so that decisions reserve room for its pods."""
+        self._publish_template()
+        self._pod_on: dict[str, str] = {}
+
+    def _publish_template(self) -> None:
         template = PodTemplateSpec(metadata=Metadata(labels=self.labels), spec=self.spec)
         meta = Metadata(name=self.workload.name, namespace=self.workload.namespace)
         daemon_set = self.world.store.daemon_sets.put(DaemonSet(metadata=meta, spec=WorkloadSpec(template=template)))
         self.daemon = daemons((daemon_set,), ())[0]
-        self._pod_on: dict[str, str] = {}
+
+    def deploy(self) -> None:
+        """Renew the pods; each is created again when its own is gone."""
+        self._publish_template()
+        for key in tuple(self.pods):
+            self.api.delete_pod(key)
 
     def start(self) -> None:
         self.world.store.nodes.watch(self._node_changed)
@@ -46,7 +63,7 @@ class DaemonSetController(WorkloadController):
 
     def _create_on(self, name: str) -> None:
         node = self.world.store.nodes.get(name)
-        if node is None or name in self._pod_on:
+        if node is None or name in self._pod_on or self.retired:
             return
         taints = tuple(taint for taint in node.spec.taints if taint.key not in TOLERATED)
         if not self.daemon.runs_on(node.metadata.labels, taints):

@@ -215,7 +215,7 @@ def _hand_over(controller: WorkloadController, pods: list[Pod], objects: Objects
     else:
         controller.replicas = sum(pod.active for pod in pods)
     for pod in pods:
-        placed = _placed(pod, controller.world.store, controller.world.queue.moment)
+        placed = placed_pod(pod, controller.world.store, controller.world.queue.moment)
         if placed is not None:
             controller.adopt(placed)
 
@@ -229,7 +229,7 @@ def _ordinals(pods: list[Pod], objects: Objects) -> tuple[int, int]:
     return min(ordinals) if len(ordinals) == written[0] else 0, written[0]
 
 
-def _placed(pod: Pod, store: ClusterStore, now: datetime) -> Pod | None:
+def placed_pod(pod: Pod, store: ClusterStore, now: datetime) -> Pod | None:
     """The pod at the start: on its node, or pending; None if it is being deleted and has no node."""
     meta = replace(pod.metadata, uid=pod.metadata.uid or f"pod-{pod.key}")
     if pod.spec.node_name == UNKNOWN:
@@ -250,7 +250,7 @@ def _owner_key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.name if owner is None else owner.name}"
 
 
-def _group(pod: Pod) -> Group:
+def group_of(pod: Pod) -> Group:
     """The workload of a pod; the name of a ReplicaSet is that of its Deployment and the hash of its template."""
     namespace, _, name = _owner_key(pod).partition("/")
     if pod.is_daemon:
@@ -266,7 +266,7 @@ def _groups(objects: Objects) -> dict[Group, list[Pod]]:
     groups: dict[Group, list[Pod]] = defaultdict(list)
     for pod in objects.pods:
         if not pod.terminal and not pod.is_mirror and (pod.bound or pod.waits_for_node):
-            groups[_group(pod)].append(pod)
+            groups[group_of(pod)].append(pod)
     # What a workload asks for is read from its first pod.
     return {group: sorted(pods, key=lambda pod: bool(pod.unreadable)) for group, pods in groups.items()}
 
@@ -277,17 +277,23 @@ def _groups(objects: Objects) -> dict[Group, list[Pod]]:
 def _workloads(objects: Objects) -> list[Workload]:
     written = {entry.key: entry.spec.template.spec for entry in objects.daemon_sets}
     return [
-        Workload(
-            name=name,
-            kind=kind,
-            namespace=namespace,
-            replicas=_replicas(kind, pods, objects),
-            labels={key: value for key, value in pods[0].metadata.labels.items() if key not in _POD_LABELS},
-            annotations=pods[0].metadata.annotations,
-            spec=_template(kind, pods[0], written.get(_owner_key(pods[0]))),
-        )
-        for (namespace, kind, name), pods in _groups(objects).items()
+        workload_like(pods[0], group, _replicas(group[1], pods, objects), written.get(_owner_key(pods[0])))
+        for group, pods in _groups(objects).items()
     ]
+
+
+def workload_like(pod: Pod, group: Group, replicas: int = 0, written: PodSpec | None = None) -> Workload:
+    """A workload whose pods are like this one; `written` is the spec of its template, if that is known."""
+    namespace, kind, name = group
+    return Workload(
+        name=name,
+        kind=kind,
+        namespace=namespace,
+        replicas=replicas,
+        labels={key: value for key, value in pod.metadata.labels.items() if key not in _POD_LABELS},
+        annotations=pod.metadata.annotations,
+        spec=_template(kind, pod, written),
+    )
 
 
 def _replicas(kind: Kind, pods: list[Pod], objects: Objects) -> int:

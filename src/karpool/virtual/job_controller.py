@@ -5,15 +5,22 @@ from random import Random
 from typing import Final
 
 from karpool.model.pod import Pod
+from karpool.virtual.api import Api
 from karpool.virtual.curves import Curve, CurveEvaluator, seconds
 from karpool.virtual.random_streams import poisson, random_stream
+from karpool.virtual.scenario import Workload
 from karpool.virtual.workload_controller import WorkloadController, reference
+from karpool.virtual.world import VirtualWorld
 
 HOUR: Final = 3600.0
 
 
 class JobController(WorkloadController):
     """Starts as many jobs an hour as the curve says."""
+
+    def __init__(self, world: VirtualWorld, api: Api, workload: Workload) -> None:
+        super().__init__(world, api, workload)
+        self._unfinished: list[str] = []
 
     def start(self) -> None:
         replicas = self.workload.replicas
@@ -36,9 +43,13 @@ class JobController(WorkloadController):
         if new is not None and new.terminal and old is not None and not old.terminal:
             self.replicas -= 1
             self.world.queue.after(seconds(self.world.timings.reaction), partial(self.api.delete_pod, new.key))
+        elif old is not None and old.active and (new is None or not new.active):
+            self._unfinished.append(old.metadata.owner_references[0].name)
         super().pod_changed(old, new)
 
     def reconcile(self) -> None:
+        """Start jobs, and those again whose pods were evicted: a job keeps its name, and its pods have their own."""
         for _ in range(self.replicas - len(self.pods)):
             name = self.next_name(self.workload.name)
-            self.create(name, reference("Job", name), labels=self.labels)
+            job = self._unfinished.pop(0) if self._unfinished else name
+            self.create(name, reference("Job", job), labels=self.labels)

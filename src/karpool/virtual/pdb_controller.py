@@ -47,13 +47,19 @@ class PdbController:
         self.store = store
         self._scale_target = scale_target
         self._desired_replicas = desired_replicas
-        self._budgets = PdbLimits(store.pdbs.listed())
         self._matching: dict[tuple[str, int], tuple[dict[str, str], tuple[str, ...]]] = {}
-        self._tallies: dict[str, _Tally] = {pdb.key: _Tally() for pdb in store.pdbs}
         self._counted: dict[str, _Entry] = {}
         self._limits = StatusPdbLimits(self)
+        self.reread()
         store.pods.watch(self._pod_changed)
-        for pod in store.pods:
+
+    def reread(self) -> None:
+        """Take in that budgets were created, changed or deleted."""
+        self._budgets = PdbLimits(self.store.pdbs.listed())
+        self._matching.clear()
+        self._counted.clear()
+        self._tallies: dict[str, _Tally] = {pdb.key: _Tally() for pdb in self.store.pdbs}
+        for pod in self.store.pods:
             self._pod_changed(None, pod)
         for key in self._tallies:
             self._write(key)

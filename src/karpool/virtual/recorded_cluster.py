@@ -37,6 +37,8 @@ class RecordedCluster:
             self._look()
 
     def _begin(self) -> None:
+        for controller in self._cluster.controller_manager.controllers:
+            controller.show()
         record_store(self._cluster.store, self._observer, lambda: self._cluster.now)
         self._cluster.api.on_eviction.append(self._eviction)
         self._every()

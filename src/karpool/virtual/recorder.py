@@ -3,7 +3,7 @@
 import statistics
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import field
 
@@ -19,7 +19,7 @@ from karpool.virtual.world import VirtualWorld
 from karpool.wire.objects import Wire
 
 HOUR: Final = 3600.0
-_DIGITS: Final = 9
+DIGITS: Final = 9
 _RESOURCES: Final = ("cpu", "memory", "cpuUsed", "memoryUsed")
 _COUNTS: Final = ("evictions", "evictions_forced", "pods_created", "nodes_launched", "nodes_ended", "pdb_refusals")
 
@@ -72,7 +72,17 @@ class RunSummary(Wire, omit_defaults=False):
     """Hours of nodes whose price is not known: the cost leaves them out."""
 
 
-class _Integral:
+class Run(NamedTuple):
+    """The results of one policy on one seed."""
+
+    summary: RunSummary
+    samples: tuple[ClusterSample, ...]
+    pools: dict[str, PoolSummary]
+
+
+class Integral:
+    """A value over time, and its sum over seconds."""
+
     def __init__(self) -> None:
         self.value = 0.0
         self.total = 0.0
@@ -94,9 +104,9 @@ class RunRecorder:
         self.world = world
         self.cloud = cloud
         self.samples: list[ClusterSample] = []
-        self._integrals = {name: _Integral() for name in ("price", "unpriced", "nodes", "pods", "pending", *_RESOURCES)}
+        self._integrals = {name: Integral() for name in ("price", "unpriced", "nodes", "pods", "pending", *_RESOURCES)}
         self._pool_of: dict[str, str] = {}
-        self._by_pool = {pool.name: (_Integral(), _Integral()) for pool in world.store.pools}
+        self._by_pool = {pool.name: (Integral(), Integral()) for pool in world.store.pools}
         self._bound: dict[str, tuple[float, float]] = {}
         self._pending: set[str] = set()
         self._refused: dict[str, float] = {}
@@ -121,7 +131,7 @@ class RunRecorder:
 
     _before = (0, 0)
 
-    def _all_integrals(self) -> Iterator[_Integral]:
+    def _all_integrals(self) -> Iterator[Integral]:
         yield from self._integrals.values()
         for entry in self._by_pool.values():
             yield from entry
@@ -207,7 +217,7 @@ class RunRecorder:
     def _utilization(self, name: str, *, mean: bool) -> float | None:
         used, room = self._integrals[f"{name}Used"], self._integrals[name]
         used_amount, room_amount = (used.total, room.total) if mean else (used.value, room.value)
-        return round(used_amount / room_amount, _DIGITS) if room_amount else None
+        return round(used_amount / room_amount, DIGITS) if room_amount else None
 
     def _sample(self) -> None:
         self.take_sample()
@@ -221,7 +231,7 @@ class RunRecorder:
                 nodes=round(sums["nodes"].value),
                 pods=round(sums["pods"].value),
                 pending=len(self._pending),
-                price_per_hour=round(sums["price"].value, _DIGITS),
+                price_per_hour=round(sums["price"].value, DIGITS),
                 cpu_utilization=self._utilization("cpu", mean=False),
                 memory_utilization=self._utilization("memory", mean=False),
                 evictions=self._counts["evictions"],
@@ -236,12 +246,12 @@ class RunRecorder:
         mean_pods = sums["pods"].total / (now - self._began) if now > self._began else 0.0
         return RunSummary(
             seconds=now - self._began,
-            cost=round(sums["price"].total / HOUR, _DIGITS),
-            node_hours=round(sums["nodes"].total / HOUR, _DIGITS),
+            cost=round(sums["price"].total / HOUR, DIGITS),
+            node_hours=round(sums["nodes"].total / HOUR, DIGITS),
             cpu_utilization=self._utilization("cpu", mean=True),
             memory_utilization=self._utilization("memory", mean=True),
             **counts,
-            moves_per_pod=round(counts["evictions"] / mean_pods, _DIGITS) if mean_pods else None,
+            moves_per_pod=round(counts["evictions"] / mean_pods, DIGITS) if mean_pods else None,
             pending_pod_seconds=round(sums["pending"].total, 3),
             pending_pods_at_end=len(self._pending),
             failed_launches=self.cloud.failed_launches - self._before[0],
@@ -251,7 +261,7 @@ class RunRecorder:
             pdb_wait_seconds=round(self._pdb_wait, 3),
             nodes_at_end=round(sums["nodes"].value),
             pods_at_end=round(sums["pods"].value),
-            unpriced_node_hours=round(sums["unpriced"].total / HOUR, _DIGITS),
+            unpriced_node_hours=round(sums["unpriced"].total / HOUR, DIGITS),
         )
 
     def pools(self) -> dict[str, PoolSummary]:
@@ -260,8 +270,8 @@ class RunRecorder:
             entry.advance(now)
         return {
             name: PoolSummary(
-                node_hours=round(nodes.total / HOUR, _DIGITS),
-                cost=round(price.total / HOUR, _DIGITS),
+                node_hours=round(nodes.total / HOUR, DIGITS),
+                cost=round(price.total / HOUR, DIGITS),
                 nodes_at_end=round(nodes.value),
                 pods_at_end=pods[name],
             )

@@ -27,6 +27,8 @@ from karpool.wire.yaml_documents import yaml_documents
 ALL_POOLS: Final = "*"
 GROUP: Final = "karpool.sh/virtual-node-group"
 """The label of nodes that the stand-in for Cluster Autoscaler looks after."""
+RECORDED: Final = "recorded"
+"""What the run of a recorded cluster itself is called beside those of policies."""
 MONDAY: Final = datetime(2025, 1, 6, tzinfo=UTC)
 Positive = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -212,6 +214,8 @@ class Scenario(ScenarioPart):
     seed: Annotated[int, msgspec.Meta(ge=-MOST_SEED, le=MOST_SEED)] = 0
     cluster: tuple[str, ...] = ()
     """Files with a real cluster to start with, as `karpool plan -f` reads them."""
+    recording: str = ""
+    """A recording to replay: the cluster to start with, and what it asked for from then on."""
     catalog: str | None = None
     node_fee: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
     prices: dict[str, Annotated[float, msgspec.Meta(ge=0.0)]] = {}
@@ -230,6 +234,11 @@ class Scenario(ScenarioPart):
     timings: Timings = Timings()
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     scheduler: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
+
+
+def begins_with_cluster(scenario: Scenario) -> bool:
+    """Whether there are more pools and workloads than those that the scenario names."""
+    return bool(scenario.cluster or scenario.recording)
 
 
 class ScenarioError(Exception):

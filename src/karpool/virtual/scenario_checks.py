@@ -27,7 +27,16 @@ from karpool.virtual.duration_limits import duration_flaws
 from karpool.virtual.old_pools import is_provisioner, provisioner_flaws
 from karpool.virtual.pod_fields import unknown_pod_fields
 from karpool.virtual.policy_checks import pool_flaws
-from karpool.virtual.scenario import Decisions, Fault, Scenario, Shortage, Workload, read_scenario
+from karpool.virtual.scenario import (
+    RECORDED,
+    Decisions,
+    Fault,
+    Scenario,
+    Shortage,
+    Workload,
+    begins_with_cluster,
+    read_scenario,
+)
 from karpool.wire.fields import Path, explain, unknown_field, unknown_fields, written_path
 from karpool.wire.problems import Flaw, InputError, suggestion
 from karpool.wire.yaml_documents import YamlError, yaml_documents
@@ -92,7 +101,8 @@ def _in_words(message: str) -> str:
 
 def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
     yield from duration_flaws(scenario)
-    if not scenario.pools and not scenario.node_groups and not scenario.cluster:
+    yield from _recording_flaws(scenario)
+    if not scenario.pools and not scenario.node_groups and not begins_with_cluster(scenario):
         yield Flaw("pools", "MissingField", "is missing; without pools or nodeGroups there are no nodes")
     yield from _names_flaws("pools", [pool.name for pool in scenario.pools], "metadata.name")
     yield from _names_flaws("nodeGroups", [group.name for group in scenario.node_groups])
@@ -115,8 +125,20 @@ def _scenario_flaws(scenario: Scenario) -> Iterator[Flaw]:
         for flaw in repair_flaws(policy.repair_policies) if policy.repair_policies else ():
             at = flaw.field.removeprefix("policies")
             yield flaw._replace(field=f"{written_path(('policies', name, 'repairPolicies'))}{at}")
-    if not scenario.cluster:
+    if not begins_with_cluster(scenario):
         yield from pool_flaws(scenario)
+
+
+def _recording_flaws(scenario: Scenario) -> Iterator[Flaw]:
+    if not scenario.recording:
+        return
+    if scenario.cluster:
+        yield Flaw("cluster", "Recording", "and recording both say with which cluster to start; name one of them")
+    if seconds(scenario.warm_up):
+        yield Flaw("warmUp", "Recording", "is not needed with a recording, which begins with a cluster that is filled")
+    if RECORDED in scenario.policies:
+        message = "is what the run of the recorded cluster is called; give the policy another name"
+        yield Flaw(written_path(("policies", RECORDED)), "Recording", message)
 
 
 def _buffer_flaws(buffer: CapacityBuffer, scenario: Scenario, at: str) -> Iterator[Flaw]:
@@ -125,7 +147,7 @@ def _buffer_flaws(buffer: CapacityBuffer, scenario: Scenario, at: str) -> Iterat
     if not is_domain(buffer.name):
         yield Flaw(f"{at}.metadata.name", "Name", "is missing or no name of an object; write small letters and digits")
     ref = buffer.spec.scalable_ref
-    if scenario.cluster:
+    if begins_with_cluster(scenario):
         return
     if ref is None:
         yield Flaw(f"{at}.spec.scalableRef", "CapacityBuffer", "is missing; name one of the scenario's workloads")

@@ -22,6 +22,13 @@ class StatefulSetController(WorkloadController):
         super().__init__(world, api, workload)
         self._adopted: dict[str, tuple[dict[str, str], PodSpec]] = {}
 
+    def become(self, workload: Workload) -> None:
+        """Roll out other pods; those of the initial cluster keep their labels and volumes, but not their specs."""
+        super().become(workload)
+        self._adopted = {
+            name: (labels, replace(self.spec, volumes=spec.volumes)) for name, (labels, spec) in self._adopted.items()
+        }
+
     def reconcile(self) -> None:
         """Take one step: create the next missing pod, remove the last surplus one, or replace an old one."""
         for number in self._ordinals:

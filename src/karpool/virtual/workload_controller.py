@@ -50,6 +50,7 @@ class WorkloadController(ABC):
         self.pods: dict[str, Pod] = {}
         self.replicas = 0
         self.revision = 1
+        self.is_shown = False
         self._queued = False
         self._names = 0
 
@@ -77,10 +78,15 @@ class WorkloadController(ABC):
             self.api.pdb_controller.scaled(self.key)
             self.enqueue()
 
+    def show(self) -> None:
+        """From now on the workload is there as an object."""
+        self.is_shown = True
+        self._publish()
+
     def _publish(self) -> None:
-        """Show the workload as an object where CapacityBuffers may refer to it."""
+        """Show the workload as an object where CapacityBuffers may refer to it, or somebody wants to see it."""
         store = self.world.store
-        if not store.buffers:
+        if not (store.buffers or self.is_shown):
             return
         meta = Metadata(name=self.workload.name, namespace=self.workload.namespace)
         template = PodTemplateSpec(
@@ -96,6 +102,15 @@ class WorkloadController(ABC):
         """Roll out a new revision, where pods have one."""
         self.revision += 1
         self.enqueue()
+
+    def become(self, workload: Workload) -> None:
+        """Roll out other pods, as many as there are."""
+        self.workload = replace(workload, replicas=self.workload.replicas)
+        self.spec = pod_spec(workload)
+        self.labels = {APP: workload.name, **workload.labels}
+        self.annotations = {**workload.annotations, OWNER: self.key}
+        self._publish()
+        self.deploy()
 
     # -- changes -------------------------------------------------------------------------------------------------
 
@@ -132,7 +147,10 @@ class WorkloadController(ABC):
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def next_name(self, prefix: str) -> str:
+        """A name that no pod has: those of the initial cluster may be called alike."""
         self._names += 1
+        while f"{self.workload.namespace}/{prefix}-{self._names:05x}" in self.world.store.pods:
+            self._names += 1
         return f"{prefix}-{self._names:05x}"
 
     def create(
