@@ -16,6 +16,10 @@ from karpool.wire.problems import InputError
 from karpool.workers.on_ray import RayError, _do, ray_workers
 from karpool.workers.processes import Progress
 
+# Ray reads it when it is imported: nodes on the loopback are then found there.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+os.environ["RAY_raylet_start_wait_time_s"] = "180"  # noqa: SIM112 - Ray writes it so
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'karpool[ray]'")
 pytestmark = [
     pytest.mark.slow,
@@ -31,10 +35,10 @@ def cluster() -> Iterator[str]:
     """Two nodes of one processor each; the address by which drivers find them."""
     from ray.cluster_utils import Cluster
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    two = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "node_ip_address": "127.0.0.1"})
+    small = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20}
+    two = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
     try:
-        two.add_node(num_cpus=1, node_ip_address="127.0.0.1")
+        two.add_node(**small)
         os.environ["RAY_ADDRESS"] = two.address
         yield two.address
     finally:

@@ -4,20 +4,25 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from, cluster_name
 from karpool.cli.decision_options import Choices, decision_options
+from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
+from karpool.cli.fleet import FleetWork, Member, members_of, plan_members
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.option_types import GroupingOption
 from karpool.cli.progress import progress
+from karpool.cli.worker_options import Where, worker_options
 from karpool.cluster.node_groups import GroupOptions
 from karpool.report.condition import Condition
 from karpool.report.document import Drawing, PlanDocument, to_json
 from karpool.report.plan_metrics import PLAN_METRICS, plan_values
+from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:
     from karpool.report.costs import Grouping
@@ -44,6 +49,7 @@ EXAMPLES
   karpool plan -f cluster.json --output html > plan.html
   karpool plan --by namespace --by label=team      # who pays, before and after?
   karpool plan -f cluster.json --fail-if 'savings>20%' -o markdown    # in a pipeline
+  karpool plan --fleet snapshots/                  # what could all our clusters save?
   karpool plan --suggest-pools      # node groups: what would NodePools cost?
 \b
 WHAT --fail-if SPEAKS OF
@@ -96,6 +102,13 @@ EXIT STATUS
     help="Say who pays, before and after: by `namespace`, `workload`, or `label=KEY` (of pods, or their namespace)."
     " May be repeated.",
 )
+@click.option(
+    "--fleet",
+    metavar="WHERE",
+    help="Plan many clusters side by side: a directory of snapshots or of folders with cluster.json and catalog.json,"
+    " `contexts` for all of the kubeconfig, or a file with a line for each.",
+)
+@worker_options
 @catalog_options
 @group_options
 @decision_options
@@ -112,6 +125,8 @@ def plan(
     every_node: bool,
     suggest_pools: bool,
     groupings: "tuple[Grouping, ...]",
+    fleet: str | None,
+    where: Where,
     catalog_opener: CatalogOpener,
     groups: GroupOptions,
     choices: Choices,
@@ -120,6 +135,10 @@ def plan(
 
     For every node that stays, say why. Nothing is changed anywhere.
     """
+    if fleet is not None:
+        _refuse_beside_fleet(context, output)
+        work = FleetWork(catalog_opener, groups, choices, steps, bound=bound)
+        context.exit(_plan_fleet(members_of(fleet, source.kube, where), where, work, output))
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report, groups)
         from karpool.cli.group_advice import with_group_advice, with_suggestions
@@ -145,6 +164,36 @@ def plan(
             drawing = Drawing(before=before, after=draw(planner.context), cluster=cluster_name(source))
     _print(document, output, drawing, every_node=every_node)
     context.exit(judged(fail_if, plan_values(document)))
+
+
+def _plan_fleet(members: list[Member], where: Where, work: FleetWork, output: str) -> int:
+    """Plan many clusters; Ctrl-C ends the workers, and what is done is printed."""
+    from karpool.report.fleet_document import fleet_document
+    from karpool.report.fleet_document import to_json as fleet_json
+
+    with progress() as report:
+        rows, complete = plan_members(members, where, work, report)
+    document = fleet_document(rows, work.choices.now, complete=complete)
+    if output == "json":
+        click.echo(fleet_json(document))
+    else:
+        from karpool.report.fleet_table import print_fleet
+        from karpool.report.terminal import Screen
+
+        print_fleet(document, Screen(sys.stdout))
+    if not complete:
+        return say(f"interrupted after {len(rows)} of {len(members)} clusters", INTERRUPTED)
+    return 0
+
+
+def _refuse_beside_fleet(context: click.Context, output: str) -> None:
+    """Options that are about one cluster."""
+    names = {"files": "-f", "fail_if": "--fail-if", "groupings": "--by", "suggest_pools": "--suggest-pools"}
+    for name, option in {**names, "every_node": "--all"}.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError.at(option, "is of one cluster, and --fleet names many; leave one of them out")
+    if output not in ("table", "json"):
+        raise InputError.at("--output", f"{output} is of one cluster; --fleet has table and json")
 
 
 def _print(document: PlanDocument, output: str, drawing: Drawing, *, every_node: bool) -> None:

@@ -18,7 +18,7 @@ from karpool.cli.input_options import output_option
 from karpool.cli.option_types import OneOf, Seed
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cli.simulate import BUNDLED, OpenedScenario, open_scenario, open_text
-from karpool.optimization.side_by_side import cores
+from karpool.cli.worker_options import Where, worker_options, workers_at
 from karpool.virtual.scenario import ScenarioError
 from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import ManifestSource, read_source
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from karpool.sweep.dimensions import Dimension
     from karpool.sweep.driver import Sweep
     from karpool.sweep.methods import Method
-    from karpool.sweep.trial import SweepInput, Timed, Trial
-    from karpool.workers.protocol import Workers
+    from karpool.sweep.trial import SweepInput
 
 EPILOG: Final = """\b
 INPUTS
@@ -98,19 +97,7 @@ _EFFORT: Final = {"policies": {"default": {"decisions": {"effort": 0}}}}
     help="How many settings random and bayes try.",
 )
 @click.option("--run-all", is_flag=True, help="Try every seed also of settings that are hopeless.")
-@click.option(
-    "--on",
-    "place",
-    metavar="WHERE",
-    default="local",
-    help="Run on this machine (local), or on a Ray cluster (ray, ray://HOST:PORT).",
-)
-@click.option(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(min=1, max=1024),
-    help="How many trials run at once.  [default: one a core]",
-)
+@worker_options
 @click.option(
     "--results",
     metavar="FILE",
@@ -137,8 +124,7 @@ def sweep(
     method: str,
     count: int,
     run_all: bool,
-    place: str,
-    workers: int | None,
+    where: Where,
     results: Path | None,
     choose: int | None,
     output: str,
@@ -151,8 +137,8 @@ def sweep(
     """
     from karpool.report.sweep_document import sweep_document
     from karpool.sweep.dimensions import read_dimension
+    from karpool.sweep.trial import run_trial
 
-    _check_place(place)
     dimensions = [read_dimension(text) for text in sets]
     asked = _method(method, dimensions, count, seed)
     with progress() as report, ExitStack() as stack:
@@ -162,7 +148,7 @@ def sweep(
         running = stack.enter_context(
             _swept(inputs, range(seed, seed + seeds), report, results=results, stops_hopeless=not run_all)
         )
-        complete = _run(running, asked, partial(_workers, inputs, place, workers))
+        complete = _run(running, asked, partial(workers_at, where, partial(run_trial, inputs)))
     document = sweep_document(running, method, complete=complete)
     if choose is None:
         _print(document, output)
@@ -186,11 +172,6 @@ def _method(name: str, dimensions: "Sequence[Dimension]", count: int, seed: int)
     if name == "grid":
         return Grid(dimensions)
     return RandomSettings(dimensions, count, seed) if name == "random" else Bayesian(dimensions, count, seed)
-
-
-def _check_place(place: str) -> None:
-    if place not in ("local", "ray") and not place.startswith("ray://"):
-        raise InputError.at("--on", f"{place!r} is no place to run; write local, ray, or ray://HOST:PORT")
 
 
 def _input(
@@ -260,24 +241,6 @@ def _run(running: "Sweep", method: "Method", workers: Any) -> bool:
     except ScenarioError as error:
         raise InputError.at(", ".join(entry.name for entry in running.inputs), str(error), field=error.field) from error
     return True
-
-
-@contextmanager
-def _workers(inputs: "tuple[SweepInput, ...]", place: str, number: int | None) -> "Iterator[Workers[Trial, Timed]]":
-    from karpool.optimization.warmup import warm_up
-    from karpool.sweep.trial import run_trial
-    from karpool.workers.processes import worker_processes
-
-    work = partial(run_trial, inputs)
-    if place == "local":
-        warm_up()  # so that the workers find the kernels compiled
-        with worker_processes(work, number or cores()) as processes:
-            yield processes
-        return
-    from karpool.workers.on_ray import ray_workers
-
-    with ray_workers(work, place, number) as cluster:
-        yield cluster
 
 
 def _print(document: "SweepDocument", output: str) -> None:

@@ -53,6 +53,12 @@ def find_target(
     raise NoClusterError(Problem(file="kubeconfig", rule="NoCluster", message=message))
 
 
+def context_names(kubeconfig: Path | None = None, *, environ: Mapping[str, str] | None = None) -> list[str]:
+    """The contexts of a kubeconfig, or of those that kubectl would read."""
+    files = [kubeconfig] if kubeconfig is not None else _default_files(os.environ if environ is None else environ)
+    return sorted(read_kubeconfig([file for file in files if file.exists()]).contexts)
+
+
 def _default_files(environ: Mapping[str, str]) -> list[Path]:
     named = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     home = environ.get("HOME", "")

@@ -68,7 +68,9 @@ def ray_workers(
     work: Callable[[Job, Progress], Result], place: str, at_once: int | None = None
 ) -> Iterator[RayWorkers[Job, Result]]:
     """A Ray cluster that does jobs; those that run end with the block."""
+    # It reads these when it is imported. On a busy machine its own 30 seconds are too few to start.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")
     try:
         import ray
     except ImportError:
@@ -92,7 +94,14 @@ def _connect(ray: Any, place: str) -> None:
     except ConnectionError:
         if "RAY_ADDRESS" in os.environ:
             raise
+        _start(ray, quiet)
+
+
+def _start(ray: Any, quiet: dict[str, Any]) -> None:
+    try:
         ray.init("local", include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+    except Exception as error:  # Ray has no class of its own for this
+        raise RayError(f"Ray does not start on this machine: {_short(error)}") from error
 
 
 def _result(reference: Any) -> Any:

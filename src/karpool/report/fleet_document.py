@@ -1,0 +1,126 @@
+"""What an organisation could save: a plan for each of its clusters in a row, and their sums."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+import msgspec
+
+from karpool.report.document import BlockerPart, PlanDocument, PlannedCommand
+from karpool.report.document_part import API_VERSION, DocumentPart
+
+_DIGITS: Final = 9
+
+
+class FleetRow(DocumentPart, frozen=True, kw_only=True):
+    """A cluster and what its plan comes to; `error` says why there is none."""
+
+    name: str
+    error: str = ""
+    nodes_before: int = 0
+    nodes_after: int = 0
+    price_before: float | None = None
+    price_after: float | None = None
+    savings_per_hour: float | None = None
+    savings_percent: float | None = None
+    evictions: int = 0
+    steps: int = 0
+    unpriced_nodes: int = 0
+    blockers: tuple[BlockerPart, ...] = ()
+    """What keeps money where it is, by kind, the dearest first: by how much the least possible price would be lower."""
+    warnings: tuple[str, ...] = ()
+
+
+class FleetBlockerPart(DocumentPart, frozen=True, kw_only=True):
+    code: str
+    price_per_hour: float
+    nodes: int
+    clusters: int
+
+
+class FleetDocument(DocumentPart, frozen=True, kw_only=True):
+    api_version: Literal["karpool.sh/v1"] = API_VERSION
+    kind: Literal["FleetPlan"] = "FleetPlan"
+    time: datetime
+    complete: bool
+    planned: int
+    failed: int
+    nodes_before: int
+    nodes_after: int
+    price_before: float
+    """Of nodes whose price is known, as all sums."""
+    price_after: float
+    savings_per_hour: float
+    evictions: int
+    blockers: tuple[FleetBlockerPart, ...]
+    clusters: tuple[FleetRow, ...]
+    """Those that save most first, and those without a plan last."""
+
+
+def fleet_row(name: str, plan: PlanDocument) -> FleetRow:
+    bound = plan.lower_bound
+    return FleetRow(
+        name=name,
+        nodes_before=plan.before.nodes,
+        nodes_after=plan.after.nodes,
+        price_before=plan.before.price_per_hour,
+        price_after=plan.after.price_per_hour,
+        savings_per_hour=plan.savings.price_per_hour,
+        savings_percent=plan.savings.percent,
+        evictions=sum(map(_evictions, plan.commands)),
+        steps=len(plan.commands),
+        unpriced_nodes=plan.before.unpriced_nodes,
+        blockers=() if bound is None else bound.blockers,
+        warnings=plan.warnings,
+    )
+
+
+def _evictions(command: PlannedCommand) -> int:
+    return sum(placement.source is not None for placement in command.placements) + len(command.ended)
+
+
+def failed_row(name: str, error: str) -> FleetRow:
+    return FleetRow(name=name, error=error)
+
+
+def fleet_document(rows: Sequence[FleetRow], time: datetime, *, complete: bool) -> FleetDocument:
+    planned = [row for row in rows if not row.error]
+    return FleetDocument(
+        time=time,
+        complete=complete,
+        planned=len(planned),
+        failed=len(rows) - len(planned),
+        nodes_before=sum(row.nodes_before for row in planned),
+        nodes_after=sum(row.nodes_after for row in planned),
+        price_before=_sum(row.price_before for row in planned),
+        price_after=_sum(row.price_after for row in planned),
+        savings_per_hour=_sum(row.savings_per_hour for row in planned),
+        evictions=sum(row.evictions for row in planned),
+        blockers=tuple(_blockers(planned)),
+        clusters=tuple(sorted(rows, key=lambda row: (bool(row.error), -(row.savings_per_hour or 0.0), row.name))),
+    )
+
+
+def _sum(prices: Iterable[float | None]) -> float:
+    return round(sum(price for price in prices if price is not None), _DIGITS)
+
+
+def _blockers(rows: Sequence[FleetRow]) -> list[FleetBlockerPart]:
+    """What blocks, over all clusters; the dearest first."""
+    by_code: dict[str, list[BlockerPart]] = {}
+    for blocker in (blocker for row in rows for blocker in row.blockers):
+        by_code.setdefault(blocker.code, []).append(blocker)
+    parts = [
+        FleetBlockerPart(
+            code=code,
+            price_per_hour=_sum(one.price_per_hour for one in found),
+            nodes=sum(one.nodes for one in found),
+            clusters=len(found),
+        )
+        for code, found in by_code.items()
+    ]
+    return sorted(parts, key=lambda part: (-part.price_per_hour, part.code))
+
+
+def to_json(document: FleetDocument) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)

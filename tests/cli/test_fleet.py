@@ -1,0 +1,156 @@
+"""`karpool plan --fleet`: many clusters side by side, as a user runs it."""
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from tests.tables import row, table
+
+from karpool.cli.fleet import members_of
+from karpool.cli.input_options import KubeContext
+from karpool.cli.main import cli
+from karpool.cli.worker_options import Where
+from karpool.report.document import BlockerPart
+from karpool.report.fleet_document import FleetRow, failed_row, fleet_document
+from karpool.wire.problems import InputError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NOW = "2026-11-15T22:00:00Z"
+HERE = Where()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def fleet_of(folder: Path) -> Path:
+    """A file, a folder with a catalogue of its own, one that is empty, and something that is no cluster."""
+    assert run("snapshot", "-f", str(EXAMPLES), "-o", str(folder / "asia.json.zst")).exit_code == 0
+    (folder / "eu").mkdir()
+    shutil.copy(folder / "asia.json.zst", folder / "eu" / "cluster.json.zst")
+    (folder / "empty").mkdir()
+    (folder / "broken.json").write_text("nonsense")
+    return folder
+
+
+def kubeconfig(folder: Path) -> Path:
+    file = folder / "kubeconfig"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "gone", "cluster": {"server": "http://127.0.0.1:9"}}],
+                "users": [{"name": "me", "user": {}}],
+                "contexts": [{"name": name, "context": {"cluster": "gone", "user": "me"}} for name in ("one", "two")],
+            }
+        )
+    )
+    return file
+
+
+@pytest.mark.slow
+def test_each_row_is_the_plan_of_its_cluster_and_sums_leave_out_what_failed(tmp_path: Path) -> None:
+    fleet = fleet_of(tmp_path)
+    printed = run("plan", "--fleet", str(fleet), "--at", NOW, "-o", "json")
+    assert printed.exit_code == 0, printed.stderr
+    document: dict[str, Any] = json.loads(printed.stdout)
+    alone = json.loads(run("plan", "-f", str(fleet / "asia.json.zst"), "--at", NOW, "-o", "json").stdout)
+    rows = {entry["name"]: entry for entry in document["clusters"]}
+    assert list(rows) == ["asia", "eu", "broken", "empty"]
+    for name in ("asia", "eu"):
+        assert rows[name]["error"] == ""
+        assert rows[name]["savingsPerHour"] == alone["savings"]["pricePerHour"] > 0
+        assert (rows[name]["nodesBefore"], rows[name]["nodesAfter"]) == (
+            alone["before"]["nodes"],
+            alone["after"]["nodes"],
+        )
+        assert rows[name]["blockers"] == alone["lowerBound"]["blockers"]
+    assert "expected an object" in rows["broken"]["error"]
+    assert "no file with a cluster" in rows["empty"]["error"]
+    assert (document["planned"], document["failed"], document["complete"]) == (2, 2, True)
+    assert document["savingsPerHour"] == pytest.approx(2 * alone["savings"]["pricePerHour"])
+    table_text = run("plan", "--fleet", str(fleet), "--at", NOW, "--steps", "0", "--workers", "1").stdout
+    assert "2 clusters could not be planned" in table_text
+
+
+def test_members_are_files_and_folders_with_their_catalogues(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json.zst", "catalog.json", "notes.txt", ".hidden.json"):
+        (tmp_path / name).touch()
+    for name in ("c/cluster.json", "c/catalog.yaml", "c/pods.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = {member.name: member for member in members_of(str(tmp_path), KubeContext(), HERE)}
+    assert list(found) == ["a", "b", "c"]
+    assert found["a"].catalog == found["b"].catalog == str(tmp_path / "catalog.json")
+    assert found["c"].catalog == str(tmp_path / "c" / "catalog.yaml")
+    assert found["c"].files == (str(tmp_path / "c" / "cluster.json"), str(tmp_path / "c" / "pods.yaml"))
+
+
+def test_a_list_names_paths_beside_it_and_contexts(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "clusters.txt").write_text("# ours\nc\n\ngone.json\ncontext staging\n")
+    found = members_of(str(tmp_path / "clusters.txt"), KubeContext(), HERE)
+    assert [member.name for member in found] == ["c", "gone.json", "staging"]
+    assert found[1].files == (str(tmp_path / "gone.json"),)
+    assert found[2].kube == KubeContext("staging", None)
+
+
+def test_all_contexts_are_members_and_other_machines_do_not_read_them(tmp_path: Path) -> None:
+    kube = KubeContext(None, kubeconfig(tmp_path))
+    assert [member.name for member in members_of("contexts", kube, HERE)] == ["one", "two"]
+    with pytest.raises(InputError, match="contexts are read from this machine"):
+        members_of("contexts", kube, Where("ray"))
+
+
+def test_machines_without_the_files_get_them_with_the_job(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[]")
+    (member,) = members_of(str(tmp_path), KubeContext(), Where("ray"))
+    assert member.carried == (("a.json", b"[]"),)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_cannot_be_reached_is_a_row_with_a_reason(tmp_path: Path) -> None:
+    arguments = ("plan", "--fleet", "contexts", "--kubeconfig", str(kubeconfig(tmp_path)), "-o", "json")
+    document = json.loads(run(*arguments).stdout)
+    assert document["planned"] == 0
+    assert all("127.0.0.1:9" in entry["error"] for entry in document["clusters"])
+
+
+def test_blockers_are_added_up_over_clusters() -> None:
+    def cluster(name: str, price: float) -> FleetRow:
+        return FleetRow(
+            name=name,
+            price_before=2.0,
+            price_after=1.0,
+            savings_per_hour=1.0,
+            blockers=(
+                BlockerPart(code="PodDoNotDisrupt", price_per_hour=price, nodes=2),
+                BlockerPart(code=name, price_per_hour=0.1, nodes=1),
+            ),
+        )
+
+    rows = [cluster("a", 0.5), failed_row("b", "gone"), cluster("c", 0.25)]
+    document = fleet_document(rows, datetime(2026, 1, 1, tzinfo=UTC), complete=True)
+    assert [(part.code, part.price_per_hour, part.nodes, part.clusters) for part in document.blockers] == [
+        ("PodDoNotDisrupt", 0.75, 4, 2),
+        ("a", 0.1, 1, 1),
+        ("c", 0.1, 1, 1),
+    ]
+    assert (document.savings_per_hour, document.failed) == (2.0, 1)
+
+
+@table(
+    row("of one cluster", arguments=["-f", "x.json"], message="-f: is of one cluster"),
+    row("a page", arguments=["-o", "html"], message="--output: html is of one cluster"),
+    row("nowhere", arguments=[], message="--fleet: there is no 'nowhere'"),
+)
+def test_what_does_not_go_with_a_fleet_is_one_line(arguments: list[str], message: str) -> None:
+    result = run("plan", "--fleet", "nowhere", *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert message in result.stderr
