@@ -10,12 +10,14 @@
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
 # make bench-peers  Karpenter and Karpool on the same clusters, in files and live, over an hour. Writes docs/peers.md
 # make release the files of a release, from a clean tree: wheel, sdist, chart, plugin, bill of materials, checksums
+# make docs    the documentation as a site, in build/site; it is read without a network
 # make clean   removes what the others made
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.docs-installed
 # Debian's python3 comes without the parts that venv needs.
 INSTALL_VENV := apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv
 KERNELS := src/karpool/optimization/kernels
@@ -28,7 +30,7 @@ WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation
 
-.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers release clean
+.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers docs release clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -46,7 +48,7 @@ demo: setup
 	@$(COMPILE_KERNELS)
 	@$(BIN)/karpool demo
 
-test: setup
+test: setup $(DOCS_STAMP)
 	@$(COMPILE_KERNELS)
 	@scripts/ensure-chromium
 # Exit code 3: it cannot be had, and the tests that need it are skipped.
@@ -114,6 +116,15 @@ bench-peers: setup
 
 release: setup
 	@$(BIN)/python scripts/release
+
+# Apart from the lock of everything else: what builds pages need not run beside the controller.
+$(DOCS_STAMP): requirements-docs.lock $(STAMP)
+	$(BIN)/pip install --quiet --require-hashes -r requirements-docs.lock
+	@touch $@
+
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo 'Open build/site/index.html'
 
 clean:
 	rm -rf $(VENV) build dist karpool-demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -16,7 +16,7 @@ PAGES: Final = (
 )
 _PROGRAMS: Final = (
     r"karpool|kubectl|helm|make|python3?|scripts/[\w-]+|\.venv/bin/\w+|pip|pipx|uvx?|source|docker|promtool|"
-    r"cat|git|jq|man"
+    r"cat|echo|git|jq|man"
 )
 _VARIABLES: Final = r"(?:[A-Z][A-Z_]*=\S+ )*"
 _COMMAND: Final = re.compile(rf"^\s*{_VARIABLES}(?:{_PROGRAMS})(?:\s|$)(?! =)")

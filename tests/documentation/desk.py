@@ -27,7 +27,7 @@ def example_objects() -> list[dict[str, Any]]:
 
 def furnish(desk: Path) -> None:
     """Put there what the commands of the documentation read."""
-    for name in ("examples", "deploy", "scenarios", "benchmarks", "docs"):
+    for name in ("examples", "quick-starts", "deploy", "scenarios", "benchmarks", "docs"):
         (desk / name).symlink_to(ROOT / name)
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": example_objects()})
     for name in ("cluster.json", "everything.json"):

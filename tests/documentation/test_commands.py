@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import click
@@ -108,10 +109,21 @@ def in_a_shell(command: Command, desk: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def shown_after(command: Command) -> list[str]:
+    """What a page of quick starts shows of the output: lines of the block that follows the command."""
+    if command.page != "docs/quick-starts.md":
+        return []
+    rest = (ROOT / command.page).read_text().splitlines()[command.line :]
+    rest = list(dropwhile(lambda line: not line.strip(), rest))
+    if not rest or rest[0] != "```":
+        return []
+    return [" ".join(line.split()) for line in takewhile(lambda line: line != "```", rest[1:])]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
-    [command for command in COMMANDS if here(command) and command.words[0] in {"karpool", "cat", "jq", "man"}],
+    [command for command in COMMANDS if here(command) and command.words[0] in {"karpool", "cat", "echo", "jq", "man"}],
     ids=lambda command: f"{command.page}:{command.line}",
 )
 def test_a_command_works_on_files(command: Command, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +134,8 @@ def test_a_command_works_on_files(command: Command, desk: Path, monkeypatch: pyt
     status, output = in_process(command) if command.plain else in_a_shell(command, desk)
     assert status in {0, FOUND_SOMETHING}, output
     assert status == 0 or "--fail-" in command.text, output
+    for line in shown_after(command):
+        assert line in [" ".join(printed.split()) for printed in output.splitlines()], output
 
 
 @pytest.mark.slow
@@ -162,6 +176,6 @@ def test_the_chart_renders_with_the_values_that_it_is_shown_with(command: Comman
 
 
 def test_every_command_is_executed_somewhere_or_has_a_reason_not_to_be() -> None:
-    programs = {"karpool", "cat", "jq", "man", "make", "python", "helm"}
+    programs = {"karpool", "cat", "echo", "jq", "man", "make", "python", "helm"}
     left = [c for c in COMMANDS if here(c) and c.words[0] not in programs]
     assert left == []
