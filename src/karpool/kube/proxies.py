@@ -16,7 +16,7 @@ def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
     host = address.hostname or ""
     name = f"{address.scheme}_proxy"
     proxy = environ.get(name.upper()) or environ.get(name) or ""
-    if not proxy or _is_local(host):
+    if not proxy or is_local(host):
         return ""
     port = address.port or _DEFAULT_PORTS.get(address.scheme, 0)
     exempt = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
@@ -38,7 +38,8 @@ def is_address(text: str) -> bool:
         return False
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
+    """Whether a host is this machine, as far as its name or address says."""
     if host == "localhost":
         return True
     try:

@@ -5,7 +5,6 @@ kubelet has no token to show. Whatever clients do, they take no more than a boun
 """
 
 import asyncio
-import ipaddress
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,6 +13,7 @@ from typing import Final, Self, cast
 
 from aiohttp import web
 
+from karpool.kube.proxies import is_local
 from karpool.observability.connections import MOST_CONNECTIONS, CappedConnections
 from karpool.observability.rendering import RenderedPage
 from karpool.wire.problems import InputError
@@ -52,10 +52,7 @@ class Address:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can connect."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_local(self.host)
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -1,11 +1,11 @@
 """Where notices go: a URL that is a secret, of which nothing but the host is ever shown."""
 
-import ipaddress
 from dataclasses import dataclass, field
 from typing import Final
 
 from yarl import URL
 
+from karpool.kube.proxies import is_local
 from karpool.observability.notices import NoticeFormat
 from karpool.wire.problems import InputError
 
@@ -38,19 +38,10 @@ class WebhookAddress:
             raise InputError.at(option, "is not a URL; write https://HOST/PATH") from None
         if url.scheme not in ("http", "https") or not url.host or port is None:
             raise InputError.at(option, "is not a URL of a web server; write https://HOST/PATH")
-        if url.scheme == "http" and not allow_http and not _is_loopback(url.host):
+        if url.scheme == "http" and not allow_http and not is_local(url.host):
             why = f"sends to {url.host} without encryption; write https, or add --notify-allow-http"
             raise InputError.at(option, why)
         return cls(url, form or _detected(url))
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _detected(url: URL) -> NoticeFormat:
