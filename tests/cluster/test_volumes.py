@@ -2,11 +2,12 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.factories import Z1, Z2, Z3, node_term, pod, pv, pvc
+from tests.factories import Z1, Z2, Z3, host_path_volume, local_volume, node, node_term, pod, pv, pvc
 
 from karpool.cluster.changes import volume_changed
+from karpool.cluster.snapshot import Snapshot
 from karpool.cluster.volumes import VolumeIndex
-from karpool.model.labels import ZONE
+from karpool.model.labels import HOSTNAME, ZONE
 from karpool.model.objects import Objects
 from karpool.model.storage import PersistentVolume
 
@@ -46,3 +47,43 @@ def test_labels_and_affinity_hold_together() -> None:
 def test_a_volume_whose_labels_change_is_looked_at_again() -> None:
     assert volume_changed(pv("v"), labelled(pv("v"), **{ZONE: Z1}))
     assert not volume_changed(pv("v"), pv("v"))
+
+
+@pytest.mark.parametrize(
+    ("volume", "expected"),
+    [
+        (host_path_volume("v"), {"a"}),
+        (labelled(host_path_volume("v"), **{ZONE: Z1}), {"a"}),
+        (local_volume("v", None), {"a"}),
+        (local_volume("v", "b"), {"b"}),
+        (pv("v"), None),
+    ],
+)
+def test_a_directory_that_does_not_say_of_which_host_is_on_that_of_its_pod(
+    volume: PersistentVolume, expected: set[str] | None
+) -> None:
+    index = VolumeIndex(Objects(persistent_volumes=(volume,), persistent_volume_claims=(pvc("c", volume="v"),)))
+    found = [place.get(HOSTNAME) for place in index.needs(pod("web-1", node="a", claims=["c"])).alternatives]
+    assert [set(host.values) for host in found if host is not None] == ([] if expected is None else [expected])
+
+
+def test_a_pod_keeps_to_the_host_on_which_it_finds_its_directory_only_once_it_is_there() -> None:
+    waiting = pod("web-1", claims=["c"])
+    snapshot = Snapshot(
+        Objects(
+            nodes=(node("a"), node("b")),
+            pods=(waiting,),
+            persistent_volumes=(host_path_volume("v"),),
+            persistent_volume_claims=(pvc("c", volume="v"),),
+        )
+    )
+    assert hosts_of(snapshot) == []
+    for name in ("a", "b"):
+        snapshot.put_pod(replace(waiting, spec=replace(waiting.spec, node_name=name)))
+        assert hosts_of(snapshot) == [name]
+
+
+def hosts_of(snapshot: Snapshot) -> list[str]:
+    row = snapshot.pods.rows["default/web-1"]
+    rules = snapshot.classes.constraints[int(snapshot.pods.class_of[row])]
+    return [host for place in rules.volumes for host in place[HOSTNAME].values]

@@ -37,7 +37,7 @@ from tests.factories.values import (
     taints_of,
     toleration,
 )
-from tests.factories.volumes import csi_node, local_volume, pv, pvc, storage_class
+from tests.factories.volumes import csi_node, host_path_volume, local_volume, pv, pvc, storage_class
 
 __all__ = [
     "DEFAULT_OFFERS",
@@ -59,6 +59,7 @@ __all__ = [
     "csi_node",
     "daemon_set",
     "default_catalog",
+    "host_path_volume",
     "host_port",
     "incremental_types",
     "init_container",

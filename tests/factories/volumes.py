@@ -49,10 +49,16 @@ def pvc(
     )
 
 
-def local_volume(name: str, host: str) -> PersistentVolume:
-    """A volume that is a directory of one host."""
-    volume = pv(name, terms=[node_term((HOSTNAME, "In", host))])
+def local_volume(name: str, host: str | None) -> PersistentVolume:
+    """A volume that is a directory of one host; without a name it does not say of which."""
+    volume = pv(name, terms=[] if host is None else [node_term((HOSTNAME, "In", host))])
     return replace(volume, spec=replace(volume.spec, local=LocalSource(path="/data")))
+
+
+def host_path_volume(name: str) -> PersistentVolume:
+    """A volume that is a directory of whatever host its pod is on."""
+    volume = pv(name)
+    return replace(volume, spec=replace(volume.spec, host_path=LocalSource(path="/data")))
 
 
 def pv(

@@ -163,6 +163,8 @@ class Snapshot:
             return Impact.COLUMNS
         old = self.pods.get(row)
         impact = pod_change(old, pod)
+        if impact is Impact.BINDING and self.pods.volumes.holds_to_host(pod):
+            impact = Impact.COLUMNS
         if impact is Impact.COLUMNS:
             self._remove(row)
             self._add(pod)

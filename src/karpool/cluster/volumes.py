@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
-from karpool.model.labels import REGION, ZONE, canonical
+from karpool.model.labels import HOSTNAME, REGION, ZONE, canonical
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, Volume
 from karpool.model.requirements import Requirements, one_of
@@ -107,9 +107,24 @@ class VolumeIndex:
                 return VolumeNeeds(problem=problem)
             if reachable := self._reachable(claim):
                 choices.append(reachable)
+            if pod.spec.node_name and self._keeps_to_its_host(claim):
+                choices.append((Requirements(((HOSTNAME, one_of(pod.spec.node_name)),)),))
             if driver := self._driver(claim):
                 attached.append((driver, key))
         return VolumeNeeds(_combine(choices), tuple(sorted(set(attached))))
+
+    def holds_to_host(self, pod: Pod) -> bool:
+        """Whether a volume of the pod is wherever the pod is now."""
+        claims = (self.claims.get(key) for key in claims_of(pod))
+        return any(claim is not None and self._keeps_to_its_host(claim) for claim in claims)
+
+    def _keeps_to_its_host(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether a claim is on a directory of a host without a word on which: elsewhere the pod finds it empty."""
+        volume = self.volumes.get(claim.spec.volume_name)
+        if volume is None or (volume.spec.local is None and volume.spec.host_path is None):
+            return False
+        affinity = volume.spec.node_affinity
+        return affinity is None or affinity.required is None
 
     def _problem(self, claim: PersistentVolumeClaim) -> str:
         if claim.unreadable:

@@ -172,11 +172,17 @@ def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
     taint = untolerated(node.taints, signatures[0].tolerations)
     if taint is not None:
         return Rule.TAINT, f"taint {taint}"
-    missed = [_missed(node, signature.requirements.without(HOSTNAME)) for signature in signatures]
+    missed = [_missed_label(node, signature.requirements) for signature in signatures]
     if all(missed):
         return Rule.LABEL, f"requires {messages.listing(dict.fromkeys(missed), 'or')}"
-    places = dict.fromkeys(_missed(node, reach) for reach in signatures[missed.index("")].volumes)
+    kept_off = (signature for signature, label in zip(signatures, missed, strict=True) if not label)
+    places = dict.fromkeys(place for s in kept_off for reach in s.volumes if (place := _missed(node, reach)))
     return Rule.VOLUME, f"its volumes require {messages.listing(places, 'or')}"
+
+
+def _missed_label(node: StateNode, requirements: Requirements) -> str:
+    """The first requirement that a node misses; its name only if it has all labels, as it is rarely what to change."""
+    return _missed(node, requirements.without(HOSTNAME)) or _missed(node, requirements)
 
 
 def _missed(node: StateNode, requirements: Requirements) -> str:
