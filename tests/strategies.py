@@ -27,6 +27,7 @@ from karpool.model.nodepool import NodePool, PoolRequirement
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements, one_of
+from karpool.model.scheduling import NodeExpression, NodeTerm
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim
 from karpool.model.workloads import DaemonSet, PodDisruptionBudget
 from karpool.wire.objects import Condition
@@ -38,7 +39,9 @@ from tests.factories import (
     claim_for,
     csi_node,
     daemon_set,
+    host_path_volume,
     instance_type,
+    local_volume,
     namespace,
     node,
     node_pool,
@@ -52,6 +55,8 @@ from tests.factories import (
 )
 
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
+HOSTS: Final = ("node-00", "node-01", "node-02", "node-99")
+"""Some that are there in most clusters, and one that never is."""
 DRIVER: Final = "csi.example.com"
 RESERVATIONS: Final[tuple[tuple[tuple[str, str, int], ...], ...]] = (
     (),
@@ -244,16 +249,24 @@ def _csi_nodes(draw: Draw, nodes: tuple[Node, ...]) -> Iterator[CSINode]:
 
 
 def _volumes(draw: Draw, workloads: int) -> tuple[tuple[PersistentVolume, ...], tuple[PersistentVolumeClaim, ...]]:
-    """For each workload a volume in one or two zones, and a claim that is bound to it or waits for its first pod."""
+    """For each workload a volume, and claims that are bound to it or wait for their first pod."""
     volumes, claims = [], []
     for index in range(workloads):
-        zones = draw(st.sampled_from((ZONES[:1], ZONES[1:2], ZONES[:2])))
+        volumes.append(_volume(draw, f"disk-{index}"))
         bound = draw(st.booleans())
-        volumes.append(pv(f"disk-{index}", zones=zones, driver=DRIVER))
         waiting = draw(st.sampled_from(("standard", "local-zone")))
         kept = {"volume": f"disk-{index}"} if bound else {"storage_class": waiting}
         claims += [pvc(f"data-{index}", namespace=space, **kept) for space in ("default", "other")]
     return tuple(volumes), tuple(claims)
+
+
+def _volume(draw: Draw, name: str) -> PersistentVolume:
+    """A disk in one or two zones, or a directory of a host that it names or does not."""
+    zones = draw(st.sampled_from((ZONES[:1], ZONES[1:2], ZONES[:2], ())))
+    if zones:
+        return pv(name, zones=zones, driver=DRIVER)
+    host = draw(st.sampled_from((*HOSTS, None)))
+    return local_volume(name, host) if draw(st.booleans()) else host_path_volume(name)
 
 
 @st.composite
@@ -334,6 +347,21 @@ def _node_affinity(draw: Draw, _: int) -> dict[str, Any]:
     return {"terms": draw(st.sampled_from(alternatives))}
 
 
+def _host(draw: Draw, _: int) -> dict[str, Any]:
+    """A host by its label or by the name of its node, asked for or avoided."""
+    hosts = draw(st.lists(st.sampled_from(HOSTS), min_size=1, max_size=2, unique=True))
+    way = draw(st.sampled_from(("In", "In", "NotIn")))
+    named = NodeTerm(match_fields=(NodeExpression("metadata.name", way, (hosts[0],)),))
+    alternatives: tuple[dict[str, Any], ...] = (
+        {"selector": {HOSTNAME: hosts[0]}},
+        {"terms": [node_term((HOSTNAME, way, *hosts))]},
+        {"terms": [named]},
+        {"terms": [node_term((ZONE, "In", ZONES[0])), named]},
+    )
+    chosen: dict[str, Any] = draw(st.sampled_from(alternatives))
+    return chosen
+
+
 def _preferences(draw: Draw, index: int) -> dict[str, Any]:
     mine = {"app": f"w{index}"}
     alternatives: tuple[dict[str, Any], ...] = (
@@ -356,6 +384,7 @@ FEATURES: Final[dict[str, Feature]] = {
     "near": _near,
     "selector": _one_of("selector", {ZONE: ZONES[0]}, {ARCH: "amd64"}, {CAPACITY_TYPE: SPOT}, {"team": "blue"}),
     "affinity": _node_affinity,
+    "host": _host,
     "port": _one_of("ports", (8080,), ("8080/UDP",), (9100,), ("10.0.0.1:8080",)),
     "volume": lambda _, index: {"claims": [f"data-{index}"]},
     "preferences": _preferences,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from karpool.model.labels import HOSTNAME
 from karpool.model.pod import Pod
 from karpool.model.scheduling import NodeTerm
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, TopologyTerm
@@ -47,10 +48,20 @@ def reach_problem(pod: Pod, labels: Mapping[str, str], state: State) -> str | No
     """A volume that cannot be reached from a node with these labels."""
     for name in claim_names(pod):
         claim = state.claims[name]
+        if pod.spec.node_name not in ("", labels.get(HOSTNAME)) and _is_of_an_unnamed_host(claim, state):
+            return f"claim {name} is a directory of {pod.spec.node_name}"
         alternatives = list(_alternatives(claim, state))
         if alternatives and not any(alternative(labels) for alternative in alternatives):
             return f"claim {name} cannot be reached"
     return None
+
+
+def _is_of_an_unnamed_host(claim: PersistentVolumeClaim, state: State) -> bool:
+    """Whether a claim is bound to a directory, and only where its pod runs says which host has it."""
+    if not claim.spec.volume_name:
+        return False
+    spec = state.volumes[claim.spec.volume_name].spec
+    return (spec.local is not None or spec.host_path is not None) and spec.node_affinity is None
 
 
 class _Reach:
