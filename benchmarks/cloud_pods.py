@@ -9,11 +9,12 @@ from typing import Final
 
 from cloud_fleets import Cloud, Fleet
 from msgspec.structs import replace
-from tests.factories import local_volume, pod, pv, pvc, storage_class
+from tests.factories import affinity, host_path_volume, local_volume, pod, pv, pvc, storage_class
 
 from karpool.model.labels import DO_NOT_DISRUPT, HOSTNAME, OS, ZONE
 from karpool.model.node import Node
 from karpool.model.pod import ClaimVolume, EmptyDir, HostPath, Pod, Volume
+from karpool.model.scheduling import NodeExpression, NodeTerm
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from karpool.wire.objects import OwnerReference
 
@@ -46,6 +47,10 @@ def varied(pods: Iterable[Pod], nodes: Mapping[str, Node], cloud: Cloud, random:
             group = [_stateful(entry, number) for number, entry in enumerate(group)]
             volumes += [_volume(entry, nodes[entry.spec.node_name], cloud) for entry in group]
             claims += [_claim(entry) for entry in group]
+        elif kind == "directories":
+            group = [_stateful(entry, number) for number, entry in enumerate(group)]
+            volumes += [_directory(entry, random) for entry in group]
+            claims += [_claim(entry) for entry in group]
         made += [_changed(entry, kind) for entry in group]
     return Work(tuple(made), tuple(volumes), tuple(claims), _classes(cloud))
 
@@ -66,6 +71,9 @@ _SHARES: Final = (
     ("unsafe", 0.02),
     ("bare", 0.015),
     ("hostPath", 0.01),
+    ("directories", 0.01),
+    ("selector", 0.005),
+    ("field", 0.005),
     ("do-not-disrupt", 0.01),
 )
 
@@ -76,6 +84,11 @@ def _changed(entry: Pod, kind: str) -> Pod:
         return replace(entry, spec=replace(spec, volumes=(Volume(name="scratch", empty_dir=EmptyDir()),)))
     if kind == "hostPath":
         return replace(entry, spec=replace(spec, volumes=(Volume(name="logs", host_path=HostPath()),)))
+    if kind == "selector":
+        return replace(entry, spec=replace(spec, node_selector={HOSTNAME: spec.node_name}))
+    if kind == "field":
+        own = NodeTerm(match_fields=(NodeExpression("metadata.name", "In", (spec.node_name,)),))
+        return replace(entry, spec=replace(spec, affinity=affinity(terms=[own])))
     if kind == "bare":
         return replace(entry, metadata=replace(metadata, owner_references=()))
     notes = {
@@ -106,6 +119,12 @@ def _volume(entry: Pod, node: Node, cloud: Cloud) -> PersistentVolume:
     if zone is None:
         return local_volume(_volume_name(entry), node.metadata.labels[HOSTNAME])
     return pv(_volume_name(entry), zones=(zone,), driver=cloud.driver)
+
+
+def _directory(entry: Pod, random: Random) -> PersistentVolume:
+    """A directory of the node that its pod is on, which says so in one of the ways there are."""
+    name, node = _volume_name(entry), entry.spec.node_name
+    return random.choice((local_volume(name, node), local_volume(name, None), host_path_volume(name)))
 
 
 def _claim(entry: Pod) -> PersistentVolumeClaim:

@@ -240,6 +240,17 @@ def test_a_minimum_from_a_file_is_kept_and_said_to_be_unknown_without_one(tmp_pa
     assert "nobody says how small and large these node groups may be: web" in unknown.stderr
 
 
+def test_a_status_that_cannot_be_read_is_told_instead_of_advice_to_fetch_it(tmp_path: Path) -> None:
+    nodes = one_pod_each([eks_node(f"n{at}", "web") for at in range(3)])
+    fetch = "kubectl get configmap cluster-autoscaler-status"
+    unreadable = "ConfigMap kube-system/cluster-autoscaler-status cannot be read"
+    texts = {"garbage: [}": True, "": True, "autoscalerStatus: Running": False, "Cluster-autoscaler status at 9": False}
+    for text, told in texts.items():
+        said = run("plan", "-f", written(tmp_path, [*nodes, autoscaler_status(text)]), *AT, "--no-bound").stderr
+        assert (unreadable in said, fetch in said, "one. --groups says it" in said) == (told, False, True), text
+    assert fetch in run("plan", "-f", written(tmp_path, nodes), *AT, "--no-bound").stderr
+
+
 def grown(tmp_path: Path, most: int, affinity: Sequence[Manifest] = ()) -> dict[str, Any]:
     """A large node whose pod fits on a small one of another group, which may have so many."""
     manifests = [

@@ -120,6 +120,26 @@ def test_a_plan_warns_of_settings_of_pools_that_mean_nothing(tmp_path: Path) -> 
     assert "karpool: NodePool a: metadata.annotations[karpool.sh/pause]: is not known" in result.stderr
 
 
+def test_settings_that_mean_nothing_are_told_once_by_key_by_every_command(tmp_path: Path) -> None:
+    nodes = [
+        {**written("Node", annotations={"karpool.sh/pausd": "x"}), "metadata": {"name": name, **kept}}
+        for name, kept in (
+            ("a", {"annotations": {"karpool.sh/pausd": "x"}}),
+            ("b", {"annotations": {"karpool.sh/pausd": "x"}}),
+            ("c", {"labels": {"karpool.sh/paused": "x"}}),
+        )
+    ]
+    file = manifest(tmp_path, *nodes, {"kind": "PodList", "items": []})
+    meant = "did you mean karpool.sh/paused?"
+    said = (
+        f"Node a: metadata.annotations[karpool.sh/pausd]: is not known and means nothing; {meant} (so on 1 other)",
+        f"Node c: metadata.labels[karpool.sh/paused]: is a label and means nothing; settings are annotations; {meant}",
+    )
+    for command in (("validate",), ("plan",), ("explain", "a")):
+        told = " ".join(run(*command, "-f", file).output.split())
+        assert [told.count(line) for line in said] == [1, 1], command
+
+
 @pytest.mark.parametrize(
     ("kind", "key"),
     [

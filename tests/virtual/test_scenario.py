@@ -41,6 +41,8 @@ def test_merging_replaces_lists_and_removes_nulls() -> None:
         ("workloads: [{name: web, replicas: {hours: [{at: '25:00', value: 1}]}}]", "at"),
         ("faults: [{kind: flood}]", "flood"),
         ("a: 1\n---\nb: 2", "one document"),
+        ("[]", "one document"),
+        ("{apiVersion: v1, kind: Node}\n---\n{apiVersion: v1, kind: Pod}", r"not a scenario; name it in one"),
         ("{apiVersion: v1, kind: List, items: []}", r"not a scenario; name it in one, as `cluster: \[FILE\]`"),
     ],
 )

@@ -20,7 +20,7 @@ from karpool.cli.live_cluster import Purpose, context_name, read_live
 from karpool.cli.progress import ReportProgress
 from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups
 from karpool.disruption.settings import DisruptionSettings
-from karpool.execution.stray_annotations import stray_annotations
+from karpool.execution.stray_annotations import stray_settings
 from karpool.model.default_spread import with_default_spread
 from karpool.model.labels import PAUSE_MAP
 from karpool.model.loading import UNKNOWN_KIND, Loaded, load
@@ -173,19 +173,10 @@ def _notices(objects: Objects, catalog: Catalog, opener: CatalogOpener, *, compl
     if opener.source is not None and unlisted:
         then = "they have drifted" if complete else "they are kept, and cost what labels or --price say"
         yield f"the catalogue does not list {count(len(unlisted), 'type')} of nodes, such as {min(unlisted)}: {then}"
-    yield from _stray_settings(objects)
+    yield from map(str, stray_settings(objects))
     yield from unmet_labels(objects.node_pools, catalog)
     yield from unpriced_regions(catalog)
     yield from idle_discounts(opener.discounts, catalog.origins)
-
-
-def _stray_settings(objects: Objects) -> Iterator[str]:
-    """Annotations that were meant to change decisions and do not."""
-    listed = (("NodePool", objects.node_pools), ("Namespace", objects.namespaces))
-    for kind, entries in listed:
-        for entry in entries:
-            for flaw in stray_annotations(kind, entry):
-                yield f"{kind} {entry.key}: {flaw.field}: {flaw.message}"
 
 
 def _stray_pauses(objects: Objects, settings: DisruptionSettings) -> Iterator[str]:

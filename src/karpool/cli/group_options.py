@@ -9,7 +9,7 @@ import click
 
 from karpool.cli.input_options import with_options
 from karpool.cluster.node_groups import GroupOptions
-from karpool.model.group_sizes import STATUS_NAMESPACE, Sizes, read_sizes
+from karpool.model.group_sizes import STATUS_KEY, STATUS_NAMESPACE, Sizes, is_readable, read_sizes
 from karpool.model.labels import STATUS_MAP
 from karpool.model.node_group import NodeGroup
 from karpool.model.objects import Objects
@@ -60,10 +60,14 @@ def group_notices(objects: Objects, options: GroupOptions) -> Iterator[str]:
     for name in sorted(options.sizes.keys() - names):
         there = ", ".join(sorted(names)) or "none"
         yield f"--groups names {name}, and no node belongs to such a group; there are: {there}"
+    lost = [status.key for status in objects.autoscaler_statuses if not is_readable(status)]
+    if lost:
+        yield f"ConfigMap {lost[0]} cannot be read: its data.{STATUS_KEY} is not what Cluster Autoscaler writes"
     unknown = [group.name for group in groups if group.minimum is None or group.maximum is None]
     if unknown:
         some = f"{', '.join(unknown[:_NAMED])}{' and others' if len(unknown) > _NAMED else ''}"
+        status = f"`kubectl get configmap {STATUS_MAP} -n {STATUS_NAMESPACE} -o yaml` or "
         yield (
             f"nobody says how small and large these node groups may be: {some}; they keep a node each and get no new"
-            f" one. `kubectl get configmap {STATUS_MAP} -n {STATUS_NAMESPACE} -o yaml` or --groups says it"
+            f" one. {'' if objects.autoscaler_statuses else status}--groups says it"
         )

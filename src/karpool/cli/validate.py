@@ -1,7 +1,7 @@
 """`karpool validate`: what was read, counted by kind, and everything that is wrong with it."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -20,7 +20,6 @@ from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.loading import Loaded, read
 from karpool.model.rules.pools import pause_flaws
 from karpool.model.validation import validate as find_problems
-from karpool.wire.objects import Object
 from karpool.wire.problems import Flaw, Problem
 
 if TYPE_CHECKING:
@@ -128,20 +127,10 @@ def _unreadable_notes(loaded: Loaded) -> Iterator[Problem]:
 
 
 def _stray_settings(loaded: Loaded) -> Iterator[Problem]:
-    from karpool.execution.stray_annotations import stray_annotations
+    from karpool.execution.stray_annotations import stray_settings
 
-    objects = loaded.objects
-    kinds: dict[str, Sequence[Object]] = {
-        "NodePool": objects.node_pools,
-        "NodeClaim": objects.node_claims,
-        "Node": objects.nodes,
-        "Namespace": objects.namespaces,
-        "Pod": objects.pods,
-    }
-    for kind, entries in kinds.items():
-        for entry in entries:
-            for flaw in stray_annotations(kind, entry):
-                yield Problem.of(flaw, file=loaded.file_of(kind, entry.key), about=f"{kind} {entry.key}")
+    for kind, key, flaw in stray_settings(loaded.objects):
+        yield Problem.of(flaw, file=loaded.file_of(kind, key), about=f"{kind} {key}")
 
 
 def _pauses(loaded: Loaded) -> Iterator[Problem]:

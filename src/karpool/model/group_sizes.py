@@ -23,6 +23,7 @@ STATUS_KEY: Final = "status"
 _FROM_STATUS: Final = f"ConfigMap {STATUS_MAP}"
 _FROM_FILE: Final = "--groups"
 
+_TEXT_HEAD: Final = "Cluster-autoscaler status"
 _TEXT_NAME: Final = re.compile(r"^\s*Name:\s+(\S+)\s*$")
 _TEXT_SIZES: Final = re.compile(r"\(minSize=(\d{1,9}), maxSize=(\d{1,9})\)")
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -68,6 +69,18 @@ def scaled_groups(status: ConfigMap) -> tuple[ScaledGroup, ...]:
     """The groups in Cluster Autoscaler's status, as YAML or as the text of versions before 1.30; none if it is odd."""
     text = status.data.get(STATUS_KEY, "")
     return tuple(_text_groups(text)) or tuple(_yaml_groups(text))
+
+
+def is_readable(status: ConfigMap) -> bool:
+    """Whether a status is one of Cluster Autoscaler, though it may name no groups."""
+    text = status.data.get(STATUS_KEY, "")
+    if text.startswith(_TEXT_HEAD):
+        return True
+    try:
+        read = [msgspec.json.decode(document, type=_Status) for document in documents(text.encode())]
+    except (DocumentError, msgspec.DecodeError, UnicodeError):
+        return False
+    return bool(read)
 
 
 def _text_groups(text: str) -> Iterator[ScaledGroup]:

@@ -1,5 +1,6 @@
 """Scenarios: everything about a virtual cluster, as a YAML file holds it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
@@ -252,13 +253,22 @@ class ScenarioError(Exception):
         return str(self.args[1])
 
 
+def no_scenario(documents: Sequence[Any]) -> str:
+    """Why documents are no scenario at all; empty if they may be one."""
+    objects = sum(isinstance(entry, dict) and {"apiVersion", "kind"} <= entry.keys() for entry in documents)
+    if objects:
+        are = "is a Kubernetes object" if len(documents) == 1 else "has Kubernetes objects"
+        return f"{are}, not a scenario; name it in one, as `cluster: [FILE]`"
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        return "expected one document, a map with pools, workloads and policies"
+    return ""
+
+
 def read_scenario(text: str | bytes) -> Scenario:
     """A scenario from YAML; whatever is wrong is a `msgspec.ValidationError` that names the field."""
     documents = list(yaml_documents(text.encode() if isinstance(text, str) else text))
-    if len(documents) != 1:
-        raise msgspec.ValidationError(f"expected one document, found {len(documents)}")
-    if isinstance(documents[0], dict) and {"apiVersion", "kind"} <= documents[0].keys():
-        raise msgspec.ValidationError("is a Kubernetes object, not a scenario; name it in one, as `cluster: [FILE]`")
+    if what := no_scenario(documents):
+        raise msgspec.ValidationError(what)
     return msgspec.convert(with_node_pools(documents[0]), type=Scenario, dec_hook=decode_value, str_keys=True)
 
 

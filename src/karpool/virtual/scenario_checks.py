@@ -35,6 +35,7 @@ from karpool.virtual.scenario import (
     Shortage,
     Workload,
     begins_with_cluster,
+    no_scenario,
     read_scenario,
 )
 from karpool.wire.fields import Path, explain, unknown_field, unknown_fields, written_path
@@ -69,8 +70,8 @@ def flaws(text: bytes) -> Iterator[Flaw]:
 
 def _unreadable(error: msgspec.ValidationError, text: bytes) -> Flaw:
     documents = list(yaml_documents(text))
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        return Flaw("", "Unreadable", "expected one document, a map with pools, workloads and policies")
+    if what := no_scenario(documents):
+        return Flaw("", "Unreadable", what)
     flaw = explain(error, Scenario, documents[0])
     unknown = _UNKNOWN.fullmatch(flaw.message)
     for path, known in unknown_fields(Scenario, documents[0]) if unknown is not None else ():
