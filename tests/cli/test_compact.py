@@ -93,7 +93,11 @@ def test_the_table_says_the_same_for_people(place: Path) -> None:
     shown = run(place).stdout
     assert "1 node would be cordoned and drained" in shown
     assert "default/a-0 -> b" in shown
-    assert "Why 5 nodes stay" in shown
+    assert "Why 5 nodes stay now" in shown
+    assert shown.splitlines()[1].split(" | ") == [
+        *("pool ", "enabled", "nodes", "under-used", "marked", "to mark", "in progress"),
+    ]
+    assert [cell.strip() for cell in shown.splitlines()[3].split("|")] == ["main", "yes", "5", "3", "3", "1", "1"]
     assert "c: 87.5% of its CPU is requested, which is not under the limit of 0.75" in shown
     every = run(place, "--all").stdout
     assert "All 6 nodes" in every

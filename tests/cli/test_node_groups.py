@@ -403,6 +403,32 @@ def test_no_saving_is_claimed_for_a_pool_that_would_not_hold_its_pods_or_whose_p
     assert "karpool catalog update --cloud aws --region mx-central-1" in told.stderr
 
 
+def test_no_pool_is_suggested_for_groups_of_two_clouds_or_regions(tmp_path: Path) -> None:
+    manifests = [
+        eks_node("a", "web"),
+        eks_node("b", "api"),
+        eks_node("c", "far", zone="eu-west-1a"),
+        gke_node("d", "g"),
+    ]
+    plan = plan_of(tmp_path, one_pod_each(manifests), "--suggest-pools")
+    assert sorted(pool["groups"] for pool in plan["suggestions"]["pools"]) == [["api", "web"], ["far"], ["g"]]
+    classes = {
+        pool["name"]: pool["manifest"]["spec"]["template"]["spec"]["nodeClassRef"]["kind"]
+        for pool in plan["suggestions"]["pools"]
+    }
+    assert classes == {"api-web": "EC2NodeClass", "far": "EC2NodeClass", "g": "GCENodeClass"}
+
+
+def test_of_a_node_that_is_left_alone_nobody_asks_where_its_pods_would_go(tmp_path: Path) -> None:
+    fargate = node("fargate-ip-10-0-9-1", FARGATE, taints=[FARGATE_TAINT])
+    file = written(tmp_path, one_pod_each([eks_node("a", "web"), fargate]))
+    told = run("explain", fargate["metadata"]["name"], "-f", file, *AT).stdout
+    assert "FargateNode" in told
+    assert "would go" not in told
+    assert "have to move" not in told
+    assert "Rules: 0 of 1" in told
+
+
 def test_suggestions_for_a_cluster_without_groups_say_so(tmp_path: Path) -> None:
     file = written(tmp_path, one_pod_each([node("kind-worker", {})]))
     assert "There are no node groups." in run("plan", "-f", file, *AT, "--no-bound", "--suggest-pools").stdout

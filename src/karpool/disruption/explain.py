@@ -11,7 +11,7 @@ from karpool.disruption.drift import replaced
 from karpool.disruption.evaluate import Outcome
 from karpool.disruption.multi_node import multi_node
 from karpool.disruption.policies import keeps_used_nodes
-from karpool.disruption.reasons import ReasonCode
+from karpool.disruption.reasons import LEFT_ALONE, ReasonCode
 from karpool.disruption.repair.method import repair_rules, repaired
 from karpool.disruption.unblocking import otherwise
 from karpool.disruption.windows import in_grace, source_closed
@@ -72,6 +72,9 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
     """Judge one node by all rules, and as if nothing forbade disrupting it."""
     context = decision_pass.context
     blocking = [RuleOutcome(rule, reason, reason is None) for rule, reason in node_rules(context, candidate)]
+    for_good = [rule for rule in blocking if rule.reason is not None and rule.reason.code in LEFT_ALONE]
+    if for_good:
+        return _left_alone(candidate, for_good)
     blocking += _pod_outcomes(decision_pass, candidate)
     policy = _policy_outcomes(decision_pass, candidate)
     most = context.settings.most_new_nodes
@@ -94,6 +97,21 @@ def explain_node(decision_pass: DecisionPass, candidate: Candidate) -> NodeExpla
         together=together,
         hindrances=() if alone else tuple(rule.reason for rule in failed if rule.reason is not None),
         alternatives=() if alone or together else _alternatives(decision_pass, candidate, outcome, failed),
+    )
+
+
+def _left_alone(candidate: Candidate, outcomes: list[RuleOutcome]) -> NodeExplanation:
+    """A node that stays for what it is: no other rule matters, and nobody asks where its pods would go."""
+    return NodeExplanation(
+        candidate=candidate,
+        outcomes=tuple(outcomes),
+        repairs=(),
+        destinations=(),
+        command=None,
+        alone=None,
+        together=None,
+        hindrances=tuple(rule.reason for rule in outcomes if rule.reason is not None),
+        alternatives=(),
     )
 
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Final
 
 
 class ReasonCode(StrEnum):
@@ -114,6 +115,18 @@ class ReasonCode(StrEnum):
 
     # Warnings, which refuse nothing
     DO_NOT_DISRUPT_IGNORED = "DoNotDisruptIgnored"
+
+
+LEFT_ALONE: Final = frozenset(
+    {
+        ReasonCode.CONTROL_PLANE_NODE,
+        ReasonCode.FARGATE_NODE,
+        ReasonCode.VIRTUAL_NODE,
+        ReasonCode.WINDOWS_NODE,
+        ReasonCode.AUTOPILOT_NODE,
+    }
+)
+"""Why a node stays for what it is, whatever else holds."""
 
 
 def clock(moment: datetime, now: datetime) -> str:

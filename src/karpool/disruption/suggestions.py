@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.places import place_of
 from karpool.cluster.node_groups import memberships
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.replacements import ReplacementFinder
@@ -142,6 +143,8 @@ class _Suggester:
         for node, group in memberships(objects).items():
             self.members.setdefault(group, []).append(node)
         claims = tuple(claim for claim in objects.node_claims if not isinstance(claim, GroupMember))
+        self.places = {node.name: place_of(node.metadata.labels, node.spec.provider_id) for node in objects.nodes}
+        self.taken = Counter[str]()
         self.plain = replace(objects, node_pools=(), node_claims=claims)
         self.pods: dict[str, list[Pod]] = {}
         for pod in objects.pods:
@@ -152,10 +155,20 @@ class _Suggester:
         alike: dict[tuple[object, ...], list[NodeGroup]] = {}
         for group in self.groups:
             labels = self._asked_labels(group)
-            key = (tuple(group.spec.template.spec.taints), tuple(sorted(labels.items())), _arch(group))
+            key = (
+                self._places(group),
+                tuple(group.spec.template.spec.taints),
+                tuple(sorted(labels.items())),
+                _arch(group),
+            )
             alike.setdefault(key, []).append(group)
         pools = [self._pool(together) for together in alike.values() if any(map(self._known, together))]
         return Suggestions(tuple(pools), tuple(found for pool in pools for found in self._other_machines(pool)))
+
+    def _places(self, group: NodeGroup) -> frozenset[tuple[str, str]]:
+        """The clouds and regions of a group: no node class launches machines of two."""
+        places = (self.places[name] for name in self.members[group.name])
+        return frozenset(place for place in places if any(place))
 
     def _known(self, group: NodeGroup) -> bool:
         """Whether anybody sells machines like those of a group, as far as is known."""
@@ -187,9 +200,14 @@ class _Suggester:
         )
         metadata = TemplateMetadata(labels=self._asked_labels(first))
         return NodePool(
-            metadata=Metadata(name=name if len(name) <= _LONGEST_NAME else "general"),
+            metadata=Metadata(name=self._free_name(name if len(name) <= _LONGEST_NAME else "general")),
             spec=NodePoolSpec(template=PoolTemplate(metadata=metadata, spec=spec)),
         )
+
+    def _free_name(self, name: str) -> str:
+        """The name, with a number if another suggestion has it."""
+        self.taken[name] += 1
+        return name if self.taken[name] == 1 else f"{name}-{self.taken[name]}"
 
     def _provider(self, groups: Sequence[NodeGroup]) -> _Provider | None:
         """Whose machines all nodes of some groups are; None if nobody knows that."""

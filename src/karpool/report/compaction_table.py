@@ -1,5 +1,6 @@
 """The compactor's plan in a terminal: pools, nodes that would be drained, and why the others stay."""
 
+from collections import Counter
 from typing import Final
 
 from karpool.report.compaction_document import ChosenPart, Compaction, EndPart, NodePart
@@ -20,13 +21,21 @@ def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool
     screen.line(
         screen.text("Compaction", "bold"), f" as of {compaction.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage"
     )
-    numbers = (right("nodes"), right("under-used"), right("marked", spare=1), right("in progress", spare=2))
+    numbers = (
+        right("nodes"),
+        right("under-used"),
+        right("marked", spare=1),
+        right("to mark", spare=3),
+        right("in progress", spare=2),
+    )
+    marked = Counter(node.pool for node in compaction.nodes if _is_marked(node))
+    coming = Counter(node.pool for node in compaction.nodes if node.change == "mark")
     screen.table(
-        ("pool", TableColumn("enabled", spare=3), *numbers),
+        ("pool", TableColumn("enabled", spare=4), *numbers),
         (
             (name or "no pool", "yes" if pool.enabled else "no", *map(str, counts))
             for name, pool in compaction.pools.items()
-            for counts in ((pool.nodes, pool.underutilized, pool.marked, pool.in_progress),)
+            for counts in ((pool.nodes, pool.underutilized, marked[name], coming[name], pool.in_progress),)
         ),
     )
     if not compaction.configured:
@@ -38,7 +47,12 @@ def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool
     if every_node:
         _nodes(compaction.nodes, screen)
     elif staying:
-        print_reasons(staying, screen)
+        print_reasons(staying, screen, after=" now")
+
+
+def _is_marked(node: NodePart) -> bool:
+    """Whether a node has its mark already; one that would get it now is to be marked."""
+    return node.change == "unmark" or (node.marked and node.change != "mark")
 
 
 def _chosen(chosen: tuple[ChosenPart, ...], screen: Screen) -> None:
@@ -99,7 +113,7 @@ def _nodes(nodes: tuple[NodePart, ...], screen: Screen) -> None:
                 node.pool or "no pool",
                 ratio(node.cpu_ratio),
                 ratio(node.memory_ratio),
-                "yes" if node.marked else "no",
+                "yes" if _is_marked(node) else "no",
                 node.change or "",
                 reason_lines(node, screen),
             )

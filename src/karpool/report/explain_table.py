@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from karpool.disruption.reasons import LEFT_ALONE
 from karpool.report.document import AllowedUntil, ExplanationDocument, PodDestination, RuleResult, Unblock
 from karpool.report.explain_words import explain_words
 from karpool.report.formatting import age, amounts, count, names_of, per_hour, ratio, resource, sentence
@@ -14,7 +15,8 @@ def print_explanation(explanation: ExplanationDocument, screen: Screen) -> None:
     _facts(explanation, screen)
     _utilisation(explanation, screen)
     _rules(explanation, screen)
-    _pods(explanation.pods, screen)
+    if not any(rule.reason is not None and rule.reason.code in LEFT_ALONE for rule in explanation.rules):
+        _pods(explanation.pods, screen)
     _replacements(explanation, screen)
     _unblock(explanation.unblock, screen)
     _calendar(explanation.calendar, screen)
