@@ -34,7 +34,7 @@ def test_the_table_lists_types_from_the_cheapest_to_the_dearest() -> None:
     heading, *types = rows("--catalog", "sample", "family=m6i", "cpu<=8")
     assert heading[:4] == ["type", "arch", "os", "cpu"]
     assert [row[0] for row in types] == ["m6i.large", "m6i.xlarge", "m6i.2xlarge"]
-    assert types[0][3:] == ["2", "8 GiB", "", "29", "1.93", "6.741 GiB", "0.096", "0.0384", "us-east-1(a,b,c,d)"]
+    assert types[0][3:] == ["2", "8 GiB", "", "29", "1.93", "6.74 GiB", "0.096", "0.0384", "us-east-1(a,b,c,d)"]
 
 
 def test_a_price_that_nobody_knows_is_a_question_mark_and_null(tmp_path: Path) -> None:

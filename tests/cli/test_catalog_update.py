@@ -78,7 +78,7 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 
 @table(
     row(arguments=["--cloud", "moon"], line="Invalid value for '--cloud'"),
-    row(arguments=[], line="Missing option '--cloud'"),
+    row(arguments=[], line="Missing option '--cloud'. Choose from: aws, gcp, azure ("),
     row(arguments=["--cloud", "gcp", "--region", "us-east-1"], line="--region: 'us-east-1' is not a region of gcp"),
     row(arguments=["--cloud", "azure", "--region", "x' or 1"], line='--region: "x\' or 1" is not a region of azure'),
     row(arguments=["--cloud", "aws", "--project", "p"], line="--project: goes with --cloud gcp only"),

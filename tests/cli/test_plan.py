@@ -156,6 +156,15 @@ def test_the_page_stands_alone() -> None:
     assert not re.search(r"(src|href)=.(?!#)", result.stdout)
 
 
+def test_without_nodes_there_is_nothing_to_plan_and_a_pending_pod_is_counted(tmp_path: Path) -> None:
+    file = written(tmp_path, node_pool(), pod("web-1", pending=True))
+    told = run("plan", "-f", file, "--at", NOON).stdout
+    assert "There are no nodes, so there is nothing to plan; pending pods wait" in told
+    assert "pending |        1 | -> |        1 |" in told
+    assert "least possible" not in told
+    assert "why each node stays" not in told
+
+
 def test_what_brakes_hold_stands_at_the_top_of_a_plan(tmp_path: Path) -> None:
     pool = node_pool(annotations={"karpool.sh/paused": "upgrade"})
     file = written(tmp_path, node("n1"), pool, pod("web-1", node="n1"))
@@ -323,7 +332,7 @@ def test_what_an_unknown_price_saves_is_unknown(tmp_path: Path) -> None:
     file = written(tmp_path, strange, claim_for(strange, drifted=True), node_pool(), pod("web-1", node="n1"))
     plan = json.loads(run("plan", "-f", file, "--output", "json").stdout)
     assert plan["commands"][0]["savingsPerHour"] is None
-    assert plan["savings"] == {"pricePerHour": None, "percent": None}
+    assert plan["savings"] == {"pricePerHour": None, "percent": None, "knownPerHour": 0.0}
 
 
 def test_what_is_missing_in_the_input_is_said(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from karpool.report.formatting import age, amount, count, per_month, percent, resource
+from karpool.report.formatting import age, amount, count, gibibytes, per_month, percent, resource
 from karpool.wire.quantity import parse_quantity
 
 
@@ -39,6 +39,11 @@ def test_resources_have_units(name: str, quantity: str, text: str) -> None:
 )
 def test_ages(seconds: float | None, text: str) -> None:
     assert age(seconds) == text
+
+
+def test_a_column_of_memory_has_one_precision() -> None:
+    assert gibibytes(map(parse_quantity, ("29600Mi", "30250Mi", "2Ti"))) == ["28.91 GiB", "29.54 GiB", "2,048.00 GiB"]
+    assert gibibytes(map(parse_quantity, ("8Gi", "16Gi"))) == ["8 GiB", "16 GiB"]
 
 
 def test_unknown_is_a_question_mark() -> None:

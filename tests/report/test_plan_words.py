@@ -3,7 +3,7 @@ from tests.report import samples
 from tests.tables import row, table
 
 from karpool.report.document import CurvePart, PlanDocument, Savings
-from karpool.report.plan_words import bound_words, curve_words, plan_words
+from karpool.report.plan_words import bound_words, curve_words, nothing_words, plan_words, price_row
 
 
 def with_curve(*points: tuple[int, float]) -> PlanDocument:
@@ -38,6 +38,27 @@ def test_half_of_the_evictions_save(points: list[tuple[int, float]], words: str)
 def test_what_half_saves_of_an_unknown_saving_is_not_said() -> None:
     plan = with_curve((0, 10.0), (4, 8.0), (8, 6.0))
     assert curve_words(replace(plan, savings=Savings(price_per_hour=None, percent=None))) == ""
+
+
+def test_what_is_known_of_a_saving_is_told_even_if_the_rest_is_not() -> None:
+    plan, _ = samples.small()
+    partial = replace(
+        plan,
+        before=replace(plan.before, price_per_hour=0.676, unpriced_nodes=3),
+        after=replace(plan.after, price_per_hour=0.1897, unpriced_nodes=1),
+        savings=Savings(price_per_hour=None, percent=None, known_per_hour=0.4863),
+    )
+    said = ("0.6760 $/h + ?", "0.1897 $/h + ?", "0.4863 $/h + ? (? %)", "355 $/month + ?")
+    assert price_row(partial) == said
+    unknown = replace(partial, savings=Savings(price_per_hour=None, percent=None))
+    assert price_row(unknown)[2:] == ("? $/h (? %)", "? $/month")
+
+
+def test_of_no_nodes_nobody_says_why_they_stay() -> None:
+    plan, _ = samples.small()
+    assert "why each node stays" in nothing_words(plan)
+    empty = replace(plan, nodes=(), unschedulable=())
+    assert nothing_words(empty) == "There are no nodes, so there is nothing to plan."
 
 
 def test_a_plan_that_ends_at_the_bound_says_so() -> None:

@@ -1,7 +1,7 @@
 """`karpool catalog`: the instance types there are, what they hold and what they cost."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 import click
@@ -18,7 +18,7 @@ from karpool.cli.errors import say
 from karpool.cli.input_options import output_option
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
 from karpool.report.document import PricesPart
-from karpool.report.formatting import amount, amounts, count, resource
+from karpool.report.formatting import amount, amounts, count, evenly, gibibytes, resource
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.wire.objects import encode_value
 from karpool.wire.problems import InputError, suggestion
@@ -178,8 +178,8 @@ def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
     left_for_pods = (right("cpu for pods", spare=5), right("memory for pods", spare=5))
     prices = (right(f"{kind} $/h") for kind in kinds)
     if types:
-        by_kind = zip(*(_prices(catalog, types, kind) for kind in kinds), strict=True)
-        rows = [_row(entry, prices_of) for entry, prices_of in zip(types, by_kind, strict=True)]
+        columns = (*_machines(types), *(_prices(catalog, types, kind) for kind in kinds), map(_zones, types))
+        rows = list(zip(*columns, strict=True))
         os, zones = TableColumn("os", spare=7), TableColumn("zones", wraps=True, spare=6)
         screen.table(("type", TableColumn("arch", spare=2), os, *sizes, *left_for_pods, *prices, zones), rows)
     fee = f", {amount(catalog.node_fee)} $/h of it a fee for the node" if catalog.node_fee else ""
@@ -188,26 +188,25 @@ def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
         screen.line(words)
 
 
-def _row(entry: InstanceType, prices: Iterable[str]) -> list[str]:
-    capacity, allocatable = entry.capacity, entry.allocatable
-    zones = sorted({offering.zone for offering in entry.offerings if offering.zone})
-    return [
-        entry.name,
-        _values(entry, ARCH),
-        _values(entry, OS),
-        _cores(capacity),
-        resource("memory", capacity.get("memory", ZERO)),
-        resource(GPU, capacity[GPU]) if GPU in capacity else "",
-        resource("pods", capacity.get("pods", ZERO)),
-        _cores(allocatable),
-        resource("memory", allocatable.get("memory", ZERO)),
-        *prices,
-        _short_zones(zones),
-    ]
+def _machines(types: Sequence[InstanceType]) -> Iterator[Iterable[str]]:
+    """The columns that say what machines are."""
+    yield (entry.name for entry in types)
+    yield (_values(entry, ARCH) for entry in types)
+    yield (_values(entry, OS) for entry in types)
+    yield _cores([entry.capacity for entry in types])
+    yield gibibytes(entry.capacity.get("memory", ZERO) for entry in types)
+    yield (resource(GPU, entry.capacity[GPU]) if GPU in entry.capacity else "" for entry in types)
+    yield (resource("pods", entry.capacity.get("pods", ZERO)) for entry in types)
+    yield _cores([entry.allocatable for entry in types])
+    yield gibibytes(entry.allocatable.get("memory", ZERO) for entry in types)
 
 
-def _cores(of: Amounts) -> str:
-    return f"{of.get('cpu', ZERO).milli / 1000:g}"
+def _cores(amounts: Sequence[Amounts]) -> list[str]:
+    return evenly((of.get("cpu", ZERO).milli / 1000 for of in amounts), 2)
+
+
+def _zones(entry: InstanceType) -> str:
+    return _short_zones(sorted({offering.zone for offering in entry.offerings if offering.zone}))
 
 
 def _values(entry: InstanceType, key: str) -> str:

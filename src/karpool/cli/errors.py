@@ -45,7 +45,7 @@ class Program(click.Group):
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "karpool"
             hint = _forgotten_option(error, settings.get("args", args[0] if args else None))
-            return say(f"{error.format_message()}{hint} (see {where} --help)", BAD_INPUT)
+            return say(f"{' '.join(error.format_message().split())}{hint} (see {where} --help)", BAD_INPUT)
         except click.ClickException as error:
             return say(error.format_message(), BAD_INPUT)
         except (click.Abort, KeyboardInterrupt):

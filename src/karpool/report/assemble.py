@@ -40,7 +40,11 @@ def plan_document(
         time=plan.time,
         before=before,
         after=after,
-        savings=document.Savings(price_per_hour=saved, percent=percent),
+        savings=document.Savings(
+            price_per_hour=saved,
+            percent=percent,
+            known_per_hour=sum((step.command.savings for step in plan.steps if not step.command.unpriced), 0.0),
+        ),
         commands=tuple(_command(step) for step in plan.steps),
         nodes=tuple(_verdict(outcome) for outcome in plan.fates),
         unschedulable=tuple(document.Unschedulable(pod=pod, reasons=(why,)) for pod, why in plan.unschedulable),
@@ -76,7 +80,7 @@ def plan_document(
 def _known_bound(plan: Plan) -> document.LowerBoundPart | None:
     """The least possible; where nothing is above zero because prices are unknown, it is unknown, too."""
     bound, before = plan.lower_bound, plan.before
-    if bound is None or (before.unpriced and (before.unpriced == before.nodes or bound.price <= 0)):
+    if bound is None or not before.nodes or (before.unpriced and (before.unpriced == before.nodes or bound.price <= 0)):
         return None
     return _lower_bound(bound, plan.after.price)
 

@@ -75,8 +75,9 @@ def _end(end: EndPart, screen: Screen) -> None:
         return
     arrow, gone = screen.arrow, [drain.price_per_hour for drain in end.drains]
     known = [price for price in gone if price is not None]
-    saved = sum(known) if len(known) == len(gone) else None
-    screen.heading(f"Left alone, it would drain {count(len(end.drains), 'node')}, which saves {per_hour(saved)}")
+    rest = " + ?" if 0 < len(known) < len(gone) else ""
+    saved = f"{per_hour(sum(known) if known else None)}{rest}"
+    screen.heading(f"Left alone, it would drain {count(len(end.drains), 'node')}, which saves {saved}")
     prices = iter(amounts(price for pool in end.pools.values() for price in (pool.price_before, pool.price_after)))
     rows = (
         (

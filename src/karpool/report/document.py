@@ -47,8 +47,11 @@ class TotalsPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class Savings(DocumentPart, frozen=True, kw_only=True):
+    """What a plan saves; `known_per_hour` is what the steps save that come with all their prices."""
+
     price_per_hour: float | None
     percent: float | None
+    known_per_hour: float = 0.0
 
 
 class ReplacementPart(DocumentPart, frozen=True, kw_only=True):

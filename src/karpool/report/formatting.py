@@ -33,6 +33,18 @@ def amounts(prices: Iterable[float | None]) -> list[str]:
     return [UNKNOWN if price is None else f"{price:,.{decimals}f}" for price in listed]
 
 
+def evenly(values: Iterable[float], decimals: int) -> list[str]:
+    """The numbers of one column, all with as many decimals as one of them needs, but no more than so many."""
+    listed = list(values)
+    shown = max((len(f"{value:.{decimals}f}".rstrip("0").partition(".")[2]) for value in listed), default=0)
+    return [f"{value:,.{shown}f}" for value in listed]
+
+
+def gibibytes(quantities: Iterable[Quantity]) -> list[str]:
+    """The amounts of memory of one column."""
+    return [f"{text} GiB" for text in evenly((quantity.units / _KIBI**3 for quantity in quantities), 2)]
+
+
 def per_hour(price: float | None) -> str:
     return f"{amount(price)} $/h"
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpool.report.document import PlanDocument, PlannedCommand
-from karpool.report.formatting import amounts, count, names_of, per_hour, per_month, percent, sentence
+from karpool.report.formatting import amounts, count, names_of, sentence
 from karpool.report.markdown import escaped, folded, table
-from karpool.report.plan_words import plan_words, stop_words
+from karpool.report.plan_words import plan_words, price_row, stop_words
 from karpool.report.reason_table import group_by_code
 
 _STEPS_SHOWN: Final = 20
@@ -35,15 +35,16 @@ def _parts(plan: PlanDocument) -> Iterator[str]:
 
 
 def _totals(plan: PlanDocument) -> str:
-    before, after, saved = plan.before, plan.after, plan.savings
+    before, after, price = plan.before, plan.after, price_row(plan)
+    saved, _, share = price.saved.rpartition(" (")
     rows = (
         ("nodes", f"{before.nodes:,}", f"{after.nodes:,}", f"{before.nodes - after.nodes:,}"),
         ("pods", f"{before.pods:,}", f"{after.pods:,}", ""),
         (
             "price",
-            per_hour(before.price_per_hour),
-            per_hour(after.price_per_hour),
-            f"**{per_hour(saved.price_per_hour)}** ({percent(saved.percent)}), {per_month(saved.price_per_hour)}",
+            price.before,
+            price.after,
+            f"**{saved}** ({share}, {price.saved_per_month}",
         ),
     )
     return table(("", "before", "after", "saved"), rows, right=(1, 2, 3))

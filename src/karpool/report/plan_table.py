@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from karpool.disruption.reasons import clock
 from karpool.report.costs_table import print_costs
-from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart, TotalsPart
-from karpool.report.formatting import amounts, count, names_of, per_hour, per_month, percent, ratio, sentence
+from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart
+from karpool.report.formatting import amounts, count, names_of, per_hour, ratio, sentence
 from karpool.report.group_table import print_groups
-from karpool.report.plan_words import plan_words, stop_words
+from karpool.report.plan_words import nothing_words, plan_words, price_row, stop_words
 from karpool.report.reason_table import print_reasons, reason_lines
 from karpool.report.suggestion_table import print_suggestions
 from karpool.report.table_layout import TableColumn
@@ -44,9 +44,9 @@ def print_plan(plan: PlanDocument, screen: Screen, *, every_node: bool) -> None:
 
 def _in_all(plan: PlanDocument, screen: Screen) -> None:
     """The summary once more, at the end of what has scrolled by."""
-    before, after, arrow = plan.before, plan.after, screen.arrow
+    before, after, arrow, price = plan.before, plan.after, screen.arrow, price_row(plan)
     screen.heading(
-        f"In all: {before.nodes:,} {arrow} {after.nodes:,} nodes, {_price(before)} {arrow} {_price(after)},"
+        f"In all: {before.nodes:,} {arrow} {after.nodes:,} nodes, {price.before} {arrow} {price.after},"
         f" {count(len(plan.commands), 'step')}"
     )
 
@@ -57,14 +57,15 @@ def _summary(plan: PlanDocument, screen: Screen) -> None:
     for text in stop_words(plan):
         screen.line(screen.text(text, "bold red"))
     columns = ("", right("before"), "", right("after"), right("saved"))
-    saved = f"{per_hour(plan.savings.price_per_hour)} ({percent(plan.savings.percent)})"
+    price, waiting = price_row(plan), f"{len(plan.unschedulable):,}"
     screen.table(
         columns,
         (
             ("nodes", f"{before.nodes:,}", arrow, f"{after.nodes:,}", f"{before.nodes - after.nodes:,}"),
             ("pods", f"{before.pods:,}", arrow, f"{after.pods:,}", ""),
-            ("price", _price(before), arrow, _price(after), screen.text(saved, "bold green")),
-            ("", "", "", "", per_month(plan.savings.price_per_hour)),
+            *([("pending", waiting, arrow, waiting, "")] if plan.unschedulable else []),
+            ("price", price.before, arrow, price.after, screen.text(price.saved, "bold green")),
+            ("", "", "", "", price.saved_per_month),
         ),
     )
     unpriced = max(before.unpriced_nodes, after.unpriced_nodes)
@@ -74,14 +75,10 @@ def _summary(plan: PlanDocument, screen: Screen) -> None:
         screen.line(text)
 
 
-def _price(totals: TotalsPart) -> str:
-    return per_hour(totals.price_per_hour) + (" + ?" if totals.unpriced_nodes and totals.price_per_hour else "")
-
-
 def _steps(plan: PlanDocument, screen: Screen, *, every_step: bool) -> None:
     commands = plan.commands
     if not commands:
-        screen.heading("Nothing to do at this time; below is why each node stays.")
+        screen.heading(nothing_words(plan))
         return
     screen.heading(count(len(commands), "step"))
     now = plan.time if any(command.begins for command in commands) else None

@@ -1,13 +1,13 @@
 """What a plan comes to, in sentences: how far it is from the least possible, and what part of it would do."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.headroom import RESOLVED
 from karpool.model.reasons import Reason
-from karpool.report.document import BlockerPart, BufferPart, LowerBoundPart, PlanDocument, StopPart
-from karpool.report.formatting import count, per_hour, percent, sentence
+from karpool.report.document import BlockerPart, BufferPart, LowerBoundPart, PlanDocument, StopPart, TotalsPart
+from karpool.report.formatting import amounts, count, per_hour, per_month, percent, sentence
 from karpool.report.price_words import prices_words
 from karpool.wire.duration import Duration
 
@@ -43,6 +43,43 @@ def plan_words(plan: PlanDocument) -> tuple[str, ...]:
         prices_words(plan.prices),
     )
     return tuple(text for text in sentences if text)
+
+
+def nothing_words(plan: PlanDocument) -> str:
+    """What is said of a plan without steps."""
+    if plan.nodes:
+        return "Nothing to do at this time; below is why each node stays."
+    if plan.unschedulable:
+        return "There are no nodes, so there is nothing to plan; pending pods wait for whoever launches nodes here."
+    return "There are no nodes, so there is nothing to plan."
+
+
+class PriceRow(NamedTuple):
+    """The price of a plan before and after, and what it saves an hour and a month; a `+ ?` is what nobody knows."""
+
+    before: str
+    after: str
+    saved: str
+    saved_per_month: str
+
+
+def price_row(plan: PlanDocument) -> PriceRow:
+    """What a plan is worth, all with as many decimals; what is known of it is told even if the rest is not."""
+    savings = plan.savings
+    saved = savings.price_per_hour
+    known = savings.known_per_hour if saved is None and savings.known_per_hour else saved
+    before, after, less = amounts((plan.before.price_per_hour, plan.after.price_per_hour, known))
+    rest = " + ?" if known is not None and saved is None else ""
+    return PriceRow(
+        f"{before} $/h{_rest(plan.before)}",
+        f"{after} $/h{_rest(plan.after)}",
+        f"{less} $/h{rest} ({percent(savings.percent)})",
+        f"{per_month(known)}{rest}",
+    )
+
+
+def _rest(totals: TotalsPart) -> str:
+    return " + ?" if totals.unpriced_nodes and totals.price_per_hour else ""
 
 
 def stop_words(plan: PlanDocument) -> tuple[str, ...]:

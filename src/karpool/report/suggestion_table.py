@@ -3,7 +3,7 @@
 import yaml
 
 from karpool.report.document import GroupSuggestionPart, PoolSuggestionPart, SuggestionsPart
-from karpool.report.formatting import count, names_of, per_hour, per_month
+from karpool.report.formatting import amounts, count, names_of, per_month
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Screen, right, wrapped
 
@@ -15,8 +15,9 @@ def print_suggestions(part: SuggestionsPart, screen: Screen, *, groups: bool) ->
         unknown = "No machines are known that could take the place of those of the node groups."
         screen.line(unknown if groups else "There are no node groups.")
         return
-    rows = [_row(f"NodePool {entry.name}", names_of(entry.groups), entry, screen) for entry in part.pools]
-    rows += [_row(f"group {entry.name}", "another machine type", entry, screen) for entry in part.groups]
+    listed = (*part.pools, *part.groups)
+    prices = iter(amounts(price for entry in listed for price in (entry.price_per_hour, entry.fleet.price_per_hour)))
+    rows = [_row(entry, screen, f"{next(prices)} {screen.arrow} {next(prices)}") for entry in listed]
     instead = TableColumn("in the place of", spare=1)
     columns = ("what", instead, right("nodes"), right("$/h"), right("saved"), wrapped("machines"))
     screen.table(columns, rows)
@@ -30,8 +31,11 @@ def print_suggestions(part: SuggestionsPart, screen: Screen, *, groups: bool) ->
             screen.line(line)
 
 
-def _row(what: str, instead: str, entry: PoolSuggestionPart | GroupSuggestionPart, screen: Screen) -> tuple[str, ...]:
+def _row(entry: PoolSuggestionPart | GroupSuggestionPart, screen: Screen, price: str) -> tuple[str, ...]:
     fleet, arrow = entry.fleet, screen.arrow
+    what, instead = f"group {entry.name}", "another machine type"
+    if isinstance(entry, PoolSuggestionPart):
+        what, instead = f"NodePool {entry.name}", names_of(entry.groups)
     saved = None
     if entry.price_per_hour is not None and fleet.price_per_hour is not None and not fleet.unplaced_pods:
         saved = entry.price_per_hour - fleet.price_per_hour
@@ -41,7 +45,7 @@ def _row(what: str, instead: str, entry: PoolSuggestionPart | GroupSuggestionPar
         what,
         instead,
         f"{entry.nodes:,} {arrow} {fleet.nodes:,}" if certain else f"{entry.nodes:,} {arrow} ?",
-        f"{per_hour(entry.price_per_hour)} {arrow} {per_hour(fleet.price_per_hour)}",
+        price,
         per_month(saved),
         machines if certain else "?",
     )

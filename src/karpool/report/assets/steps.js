@@ -85,7 +85,7 @@ function makeSteps(model, choose) {
 
   more.addEventListener("click", append);
   if (model.commands.length) append();
-  else list.replaceWith(element("p.nothing", null, "Nothing to do at this time; below is why each node stays."));
+  else list.replaceWith(element("p.nothing", null, model.before.nodes ? "Nothing to do at this time; below is why each node stays." : "There are no nodes, so there is nothing to plan."));
   return { clear: () => chosen && select(null) };
 }
 

@@ -62,7 +62,7 @@ export class PlanView {
     this.blocksRoot = element("div.pools");
     const parts = [this.totals(plan), this.notes(plan)];
     if (plan.commands.length) parts.push(this.scrubber(plan));
-    else parts.push(element("section.card", null, element("p", null, "Nothing to do at this time; below is why each node stays.")));
+    else parts.push(element("section.card", null, element("p", null, plan.before.nodes ? "Nothing to do at this time; below is why each node stays." : "There are no nodes, so there is nothing to plan.")));
     parts.push(this.blocksRoot, this.types(plan), this.reasons(plan));
     this.root.replaceChildren(...parts.filter(Boolean));
     this.blocks = new Blocks(this.blocksRoot, this.look(), {
@@ -87,6 +87,8 @@ export class PlanView {
 
   totals(plan) {
     const { before, after, savings, lowerBound } = plan;
+    const known = savings.pricePerHour === null ? savings.knownPerHour || null : savings.pricePerHour;
+    const rest = known !== null && savings.pricePerHour === null ? " + ?" : "";
     const arrow = (a, b) => [element("span.was", null, a), element("span.arrow", { "aria-label": "to" }, "→"), b];
     const evicted = plan.curve.length ? plan.curve.at(-1).evictions : 0;
     const bound = lowerBound
@@ -95,7 +97,7 @@ export class PlanView {
     return element(
       "section.totals.five",
       { "aria-label": "What the plan saves" },
-      card("Saves", [money(savings.pricePerHour), element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(savings.pricePerHour), ".hero"),
+      card("Saves", [money(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(known) + rest, ".hero"),
       card("Price", arrow(money(before.pricePerHour, ""), money(after.pricePerHour, "")), "$ an hour"),
       card("Nodes", arrow(number(before.nodes), number(after.nodes)), plural(plan.commands.length, "step")),
       card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}`),
