@@ -327,7 +327,10 @@ def test_a_pool_that_no_node_belongs_to_is_named_on_standard_error(place: Path, 
     pools = {"mian": CONFIG["nodePools"]["main"], "later": {"enabled": False}}
     (place / "config.json").write_text(json.dumps({"nodePools": pools}))
     result = run(place, *more)
-    assert (result.exit_code, result.stderr) == (0, "karpool: no node belongs to pool mian; there are: main, other\n")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "karpool: no node belongs to pool mian; there are: main, other; did you mean main?\n",
+    )
 
 
 def test_a_label_that_no_node_has_leaves_every_pool_without_nodes(place: Path) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.factories import pod
 from tests.tables import row, table
 
 from karpool import __version__
+from karpool.cli.errors import unknown_node
 from karpool.cli.main import COMMANDS, cli
 
 BIN = Path(sys.executable).parent
@@ -132,7 +134,28 @@ def test_what_is_nearly_right_is_told(arguments: list[str], said: str) -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_a_type_that_is_not_there_is_told_beside_the_empty_list() -> None:
-    result = run("catalog", "type=m6i.lrage", "--catalog", "sample")
-    assert result.exit_code == 0
-    assert "the catalogue has no type m6i.lrage; did you mean m6i.large?" in result.stderr
+@table(
+    row("a type", asked="type=m6i.lrage", said="the catalogue has no type m6i.lrage; did you mean m6i.large?"),
+    row("an architecture", asked="arch=arm", said="no type of the catalogue has arch=arm; did you mean arm64?"),
+    row("nothing like it", asked="arch=sparc", said="no type of the catalogue has arch=sparc; there are amd64, arm64"),
+    row(
+        "a label",
+        asked="karpenter.k8s.aws/instance-famly=m6i",
+        said="no type of the catalogue has karpenter.k8s.aws/instance-famly; did you mean karpenter.k8s.aws/instance-"
+        "family?",
+    ),
+)
+def test_what_no_type_has_is_told_beside_the_empty_list(asked: str, said: str) -> None:
+    result = run("catalog", asked, "--catalog", "sample")
+    assert (result.exit_code, result.stderr) == (0, f"karpool: {said}\n")
+
+
+@table(
+    row("a slip", asked="ip-10-0-0-22", said="did you mean ip-10-0-0-2.ec2.internal?"),
+    row("a part of the name", asked="10-0-0-3", said="did you mean ip-10-0-0-3.ec2.internal?"),
+    row("a pod", asked="wbe-1", said="pod web-1 runs on node ip-10-0-0-2.ec2.internal"),
+)
+def test_a_node_that_is_not_there_is_told_by_what_it_resembles(asked: str, said: str) -> None:
+    names = [f"ip-10-0-0-{number}.ec2.internal" for number in (1, 2, 3)]
+    error = unknown_node("NODE", asked, names, [pod("web-1", node=names[1]), pod("waits")])
+    assert str(error) == f"NODE: there is no node {asked!r} among the 3 that were read; {said}"

@@ -100,7 +100,16 @@ def test_a_narrow_spot_pool_costs_what_its_nodes_cost_more_than_others_as_large(
 
 
 @table(
-    row("a type nobody sells", rules=[(INSTANCE_TYPE, "In", "m99.huge")], said="node.kubernetes.io/instance-type In"),
+    row(
+        "a type nobody sells",
+        rules=[(INSTANCE_TYPE, "In", "smal")],
+        said="node.kubernetes.io/instance-type In [smal]; it does not know smal (did you mean small?)",
+    ),
+    row(
+        "two slips",
+        rules=[(INSTANCE_TYPE, "In", "smal"), ("kubernetes.io/arch", "In", "arm")],
+        said="meets its requirements together; it does not know smal (did you mean small?), arm",
+    ),
     row("a zone that is not there", rules=[("topology.kubernetes.io/zone", "In", "moon-1a")], said="zone In [moon-1a]"),
     row(
         "two that do not go together",
@@ -112,6 +121,12 @@ def test_requirements_that_no_type_meets_are_named(rules: list[tuple[str, ...]],
     (finding,) = found(LintCode.NO_KNOWN_TYPE, node_pools=[node_pool("p", requirements=rules), node_pool("fine")])
     assert finding.object == "NodePool p"
     assert said in finding.message
+
+
+def test_one_misspelt_type_among_others_is_named() -> None:
+    pools = [node_pool("p", requirements=[(INSTANCE_TYPE, "In", "smal", "default")])]
+    (finding,) = found(LintCode.UNKNOWN_TYPES, node_pools=pools)
+    assert finding.message == "names 1 of 2 types that the catalogue does not know: smal (did you mean small?)"
 
 
 @table(

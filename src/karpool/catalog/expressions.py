@@ -7,13 +7,14 @@ numbers; everything else is a requirement on labels, as in a NodePool.
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.catalog.machines import GPU
 from karpool.catalog.pricing import by_price
+from karpool.catalog.unknown_values import known_values, unknown_values
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, RESERVATION_ID, ZONE, canonical
 from karpool.model.requirements import Requirement, requirement
 from karpool.wire.problems import InputError, suggestion
@@ -39,6 +40,7 @@ SHORT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 AMOUNTS: Final[Mapping[str, str]] = {"cpu": "cpu", "memory": "memory", "pods": "pods", "gpu": GPU}
 PRICE: Final = "price"
 _MIB: Final = 1024**2
+_MOST_LISTED: Final = 12
 
 _SYMBOLS: Final = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", ">=": "Gte", "<": "Lt", "<=": "Lte"}
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -94,10 +96,25 @@ def _amount(entry: InstanceType, key: str) -> float:
     return entry.capacity.get(AMOUNTS[key], ZERO).nano / NANO
 
 
-def unknown_names(catalog: Catalog, wanted: Iterable[TypeExpression]) -> list[str]:
-    """The types that expressions ask for by name and the catalogue does not have: misspelt, most likely."""
-    asked = (entry.wanted.values for entry in wanted if entry.keys == (INSTANCE_TYPE,) and entry.wanted is not None)
-    return sorted({name for values in asked for name in values} - catalog.by_name.keys())
+def unknown_in(catalog: Catalog, wanted: Iterable[TypeExpression]) -> Iterator[str]:
+    """What expressions ask for and no type has, a sentence each: misspelt, most likely."""
+    for entry in wanted:
+        if entry.wanted is None or not entry.wanted.values:
+            continue
+        name = next((short for short, keys in SHORT_NAMES.items() if keys == entry.keys), entry.keys[0])
+        known = known_values(catalog, entry.keys)
+        if not known:
+            if known is not None and not entry.wanted.absent:
+                hint = suggestion(name, catalog.well_known) if "/" in name else ""
+                yield f"no type of the catalogue has {name}{hint}"
+            continue
+        for value, meant in unknown_values(catalog, entry.keys, entry.wanted):
+            hint = f"; did you mean {meant}?" if meant else ""
+            if entry.keys == (INSTANCE_TYPE,):
+                yield f"the catalogue has no type {value}{hint}"
+            else:
+                there = "" if hint or len(known) > _MOST_LISTED else f"; there are {', '.join(sorted(known))}"
+                yield f"no type of the catalogue has {name}={value}{hint}{there}"
 
 
 def select(catalog: Catalog, wanted: Sequence[TypeExpression]) -> list[InstanceType]:

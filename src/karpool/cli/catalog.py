@@ -7,7 +7,7 @@ from typing import TextIO
 import click
 import msgspec
 
-from karpool.catalog.expressions import parse_expressions, select, unknown_names
+from karpool.catalog.expressions import parse_expressions, select, unknown_in
 from karpool.catalog.instance_types import Amounts, Catalog, InstanceType, Offering, cheapest
 from karpool.catalog.machines import GPU
 from karpool.catalog.notices import idle_discounts, unpriced_regions
@@ -99,8 +99,8 @@ def listing(expressions: tuple[str, ...], output: str, catalog_opener: CatalogOp
         say(notice, 0)
     wanted = parse_expressions(expressions)
     types = select(catalog, wanted)
-    for name in unknown_names(catalog, wanted):
-        say(f"the catalogue has no type {name}{suggestion(name, catalog.by_name)}", 0)
+    for unknown in unknown_in(catalog, wanted):
+        say(unknown, 0)
     if output == "json":
         click.echo(document(catalog, types), nl=False)
     else:

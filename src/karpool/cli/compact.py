@@ -35,7 +35,7 @@ from karpool.model.objects import Objects
 from karpool.report.compaction_document import Compaction, compaction_document, end_part
 from karpool.report.compaction_node_document import CompactionNode, compaction_node
 from karpool.report.document import to_json
-from karpool.wire.problems import InputError
+from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -262,7 +262,7 @@ def _plan(source: ClusterInput, opener: CatalogOpener, given: Mapping[str, Any])
         elif name in (names := [node.name for node in objects.nodes]):
             result = compaction_node(explain(objects, config, now, name, settings, ledger=ledger))
         else:
-            raise unknown_node("--node", name, names)
+            raise unknown_node("--node", name, names, objects.pods)
     for notice in (*read.notices, *priced):
         say(notice, 0)
     _warn(objects, config, settings)
@@ -273,7 +273,8 @@ def _warn(objects: Objects, config: Config, settings: CompactionSettings) -> Non
     """Say which pools of the configuration have no nodes, and what of it will hardly do what was meant."""
     present = {pool_of(node, settings.pool_label) for node in objects.nodes} - {""}
     for name in pools_without_nodes(config, present) if objects.nodes else ():
-        notice = f"no node belongs to pool {name}; there are: {', '.join(sorted(present)) or 'none'}"
+        there_are = f"there are: {', '.join(sorted(present)) or 'none'}"
+        notice = f"no node belongs to pool {name}; {there_are}{suggestion(name, present)}"
         say(notice, 0)
     for notice in advice(config):
         say(notice, 0)

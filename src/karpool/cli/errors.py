@@ -2,15 +2,18 @@
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from karpool.kube.errors import ApiError
-from karpool.wire.problems import InputError, one_line, suggestion
+from karpool.wire.problems import InputError, closest, one_line, suggestion
+
+if TYPE_CHECKING:
+    from karpool.model.pod import Pod
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
@@ -82,8 +85,13 @@ def say(message: str, status: int) -> int:
     return status
 
 
-def unknown_node(option: str, name: str, names: Collection[str]) -> InputError:
+def unknown_node(option: str, name: str, names: Collection[str], pods: "Iterable[Pod]" = ()) -> InputError:
+    """No such node; who wrote the name of a pod is told where it runs."""
     hint = suggestion(name, names)
+    if not hint:
+        node_of = {called: pod.spec.node_name for pod in pods if pod.bound for called in (pod.name, pod.key)}
+        meant = closest(name, list(node_of))
+        hint = f"; pod {meant} runs on node {node_of[meant]}" if meant else ""
     return InputError.at(option, f"there is no node {name!r} among the {len(names)} that were read{hint}")
 
 

@@ -69,7 +69,7 @@ def explain(
         context = cluster.context(choices)
         rows = context.snapshot.nodes.rows
         if node not in rows:
-            raise unknown_node("NODE", node, rows)
+            raise unknown_node("NODE", node, rows, cluster.objects.pods)
         planner = Planner(cluster.context(choices), report, afresh=lambda: cluster.context(choices))
         plan = planner.plan() if with_plan else None
         report("Asking what becomes of the node alone", 0, None)

@@ -27,9 +27,10 @@ EPILOG: Final = f"""{READS_LIVE}
 \b
 WHAT IS FOUND
   Overlapping pools of equal weight, weights on expensive pools, spot pools of few
-  types, requirements that no type meets, limits that are exceeded, budgets that
-  never open or are too narrow, PodDisruptionBudgets that never allow anything,
-  do-not-disrupt without an end, pods without requests, and one node per pod.
+  types, requirements that no type meets, types that are not known, limits that are
+  exceeded, budgets that never open or are too narrow, PodDisruptionBudgets that
+  never allow anything, do-not-disrupt without an end, pods without requests, and
+  one node per pod.
 \b
 WHAT IT COSTS
   The price of the fleet that is planned for the cluster as it is, less that of the

@@ -30,6 +30,7 @@ class LintCode(StrEnum):
     DEAR_FAVOURITE = "DearFavourite"
     FEW_SPOT_TYPES = "FewSpotTypes"
     NO_KNOWN_TYPE = "NoKnownType"
+    UNKNOWN_TYPES = "UnknownTypes"
     LIMIT_EXCEEDED = "LimitExceeded"
     BUDGET_NEVER_OPENS = "BudgetNeverOpens"
     BUDGET_TOO_SLOW = "BudgetTooSlow"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from karpool.catalog.unknown_values import listed, unknown_values
 from karpool.lint.cluster import LintedCluster
 from karpool.lint.finding import Finding, LintCode, Rule, Severity
 from karpool.model.nodepool import NodePool
@@ -17,12 +18,16 @@ def find(cluster: LintedCluster) -> Iterator[Finding]:
 
 
 def _unmet(cluster: LintedCluster, pool: NodePool) -> str:
-    """Which single requirement is to blame, if one is."""
+    """Which single requirement is to blame, if one is, and the values that no type has."""
     wanted = pool.requirements
     blamed = [key for key in wanted if cluster.types_for(wanted.without(key))]
+    suspected = blamed or [key for key, allowed in wanted.items() if not allowed.given]
+    exact = ((key, wanted[key]) for key in suspected if not wanted[key].complement)
+    unknown = [value for key, allowed in exact for value in unknown_values(cluster.catalog, [key], allowed)]
+    names = f"; it does not know {listed(unknown)}" if unknown else ""
     if not blamed:
-        return "meets its requirements together"
-    return " or ".join(f"meets {key} {wanted[key]}" for key in blamed)
+        return f"meets its requirements together{names}"
+    return " or ".join(f"meets {key} {wanted[key]}" for key in blamed) + names
 
 
 RULE = Rule(

@@ -13,6 +13,7 @@ from karpool.lint import (
     one_pod_per_node,
     pdbs,
     protection,
+    unknown_types,
 )
 from karpool.lint.cluster import LintedCluster
 from karpool.lint.finding import Finding, Rule
@@ -21,6 +22,7 @@ RULES: Final = (
     no_known_type.RULE,
     limit_exceeded.RULE,
     dear_favourite.RULE,
+    unknown_types.RULE,
     equal_weights.RULE,
     few_spot_types.RULE,
     budgets.NEVER_OPEN,

@@ -4,12 +4,13 @@ A `Flaw` is found in one object by a rule; a `Problem` is a flaw with its place:
 raises a problem, and the command line prints it as one line.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 _LONGEST_PART: Final = 400
+_SHORTEST_PART: Final = 3
 
 
 class Flaw(NamedTuple):
@@ -62,7 +63,23 @@ def suggestion(name: str, known: Iterable[str], *, prefix: str = "") -> str:
 
     A prefix that all names share makes no two of them alike.
     """
-    import difflib
+    close = closest(name.removeprefix(prefix), [one.removeprefix(prefix) for one in known])
+    return f"; did you mean {prefix}{close}?" if close else ""
 
-    close = difflib.get_close_matches(name.removeprefix(prefix), [one.removeprefix(prefix) for one in known], n=1)
-    return f"; did you mean {prefix}{close[0]}?" if close else ""
+
+def closest(name: str, known: Sequence[str]) -> str:
+    """The known name that was probably meant: one that is spelt alike, or a long one of which a part was written."""
+    from difflib import get_close_matches
+
+    if not name:
+        return ""
+    if whole := get_close_matches(name, known, n=1):
+        return whole[0]
+    if len(name) >= _SHORTEST_PART and (holding := [one for one in known if name in one]):
+        return min(holding, key=len)
+    parts = name.count("-") + 1
+    for shortened in (lambda one: one.partition(".")[0], lambda one: "-".join(one.split("-")[-parts:])):
+        by_part = {shortened(one): one for one in known}
+        if part := get_close_matches(name, by_part, n=1):
+            return by_part[part[0]]
+    return ""
