@@ -95,6 +95,24 @@ def test_validate_says_what_manifests_alone_tell(pools: str) -> None:
     assert {"NoKnownType", "BudgetNeverOpens"} <= {warning["rule"] for warning in json.loads(result.stdout)["warnings"]}
 
 
+def test_validate_ends_with_the_number_of_warnings_too(pools: str) -> None:
+    result = CliRunner().invoke(cli, ["validate", "-f", pools])
+    assert result.exit_code == 0
+    assert result.stdout.endswith("No problems, 3 warnings; --strict makes warnings problems.\n")
+
+
+def test_validate_knows_the_types_of_the_catalogue_that_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "pool.yaml"
+    file.write_text(POOL % ("azure", TYPE % "Standard_D2s_v5", ""))
+
+    def rules(*options: str) -> set[str]:
+        result = CliRunner().invoke(cli, ["validate", "-f", str(file), *options, "-o", "json"])
+        return {warning["rule"] for warning in json.loads(result.stdout)["warnings"]}
+
+    assert "NoKnownType" in rules()
+    assert "NoKnownType" not in rules("--catalog", "azure")
+
+
 def test_strict_validation_fails_on_warnings(pools: str) -> None:
     result = CliRunner().invoke(cli, ["validate", "-f", pools, "--strict", "-o", "json"])
     assert result.exit_code == 2

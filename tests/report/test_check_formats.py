@@ -1,12 +1,15 @@
 """SARIF and JUnit: what is required of them, and names that try to break out of them."""
 
+import io
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
+from tests.tables import row, table
 
+from karpool.model.loading import read as read_files
 from karpool.report.check_results import CheckResult, Checks, validation_results
 from karpool.report.junit import junit
 from karpool.report.sarif import sarif
@@ -100,6 +103,10 @@ def checks(*results: CheckResult, passed: tuple[str, ...] = ()) -> Checks:
     return Checks(command="lint", results=results, passed=passed)
 
 
+POOL = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: %s, labels: {a: 1}}\n"
+JSON = """{"apiVersion": "karpenter.sh/v1",
+ "kind": "NodePool",
+ "metadata": {"name": "%s", "labels": {"a": 1}}}"""
 HOSTILE = "x\x1b[31m\x00</failure>]]><script>&\u202e\ud800"
 
 
@@ -116,6 +123,31 @@ def test_sarif_has_what_its_schema_requires() -> None:
     assert location.logical_locations[0].fully_qualified_name == "NodePool a.spec.weight"
     fingerprints = [found.partial_fingerprints["karpoolObject/v1"] for found in run.results]
     assert len(set(fingerprints)) == 3
+
+
+@table(
+    row("a YAML document", text=f"# pools\n---\n{POOL % 'a'}---\n{POOL % 'b'}", lines=[3, 7]),
+    row("JSON values in a row", text=f"\n{JSON % 'a'}\n\n{JSON % 'b'}", lines=[2, 6]),
+)
+def test_results_are_at_the_line_where_their_manifest_begins(text: str, lines: list[int], tmp_path: Path) -> None:
+    file = tmp_path / "pools.yaml"
+    file.write_text(text)
+    results = validation_results(read_files([str(file)], stdin=io.BytesIO()).problems, [])
+    assert [found.locations[0].physical_location.region.start_line for found in read(sarif(results)).results] == lines
+    root = ET.fromstring(junit(results))  # noqa: S314 - our own output
+    assert [int(case.attrib["line"]) for case in root.iter("testcase")] == lines
+
+
+@table(
+    row("YAML", text="kind: Pod\nmetadata:\n\tname: a\n", line=3),
+    row("JSON", text='{"kind":\n "Pod",\n "metadata": }', line=3),
+    row("a key twice", text='\n{"kind": "Pod", "kind": "Pod"}', line=2),
+)
+def test_text_that_cannot_be_read_is_at_its_own_line(text: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "pods.json"
+    file.write_text(text)
+    (problem,) = read_files([str(file)], stdin=io.BytesIO()).problems
+    assert problem.line == line
 
 
 def test_nothing_found_is_a_sound_document_too() -> None:

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpool.wire.yaml_documents import YamlError, yaml_documents
+from karpool.wire.yaml_documents import YamlError, placed_yaml_documents, yaml_documents
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text("abcyn01:-. #\n'é", max_size=8),
@@ -22,6 +22,11 @@ values = st.recursive(
 def test_what_a_yaml_writer_writes_is_read_back(documents: list[Any]) -> None:
     text = yaml.safe_dump_all(documents, allow_unicode=True)
     assert list(yaml_documents(text.encode())) == documents
+
+
+def test_each_document_knows_the_line_where_its_value_begins() -> None:
+    text = "# first\n\na: 1\n---\n# none\n---\n\n# second\n- b\n--- c\n"
+    assert list(placed_yaml_documents(text.encode())) == [({"a": 1}, 3), (None, 6), (["b"], 9), ("c", 10)]
 
 
 @pytest.mark.parametrize(

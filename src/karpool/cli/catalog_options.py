@@ -24,17 +24,18 @@ from karpool.wire.problems import InputError, suggestion
 R = TypeVar("R")
 KWOK_GROUP: Final = "karpenter.kwok.sh"
 
+CATALOG: Final = click.option(
+    "--catalog",
+    "catalog_source",
+    metavar="SOURCE",
+    help="Instance types and prices: `aws`, `gcp` or `azure`, with `:REGION` for another region than that of the"
+    " nodes (built in), `sample` (a small table for examples), `kwok` (the types that Karpenter's KWOK provider"
+    " generates), a JSON file in that provider's format, plain or packed with gzip or zstd, or a name that an"
+    " installed package offers."
+    "  [default: the clouds and regions of nodes and node classes; aws where nothing names one]",
+)
 _OPTIONS: Final = (
-    click.option(
-        "--catalog",
-        "catalog_source",
-        metavar="SOURCE",
-        help="Instance types and prices: `aws`, `gcp` or `azure`, with `:REGION` for another region than that of the"
-        " nodes (built in), `sample` (a small table for examples), `kwok` (the types that Karpenter's KWOK provider"
-        " generates), a JSON file in that provider's format, plain or packed with gzip or zstd, or a name that an"
-        " installed package offers."
-        "  [default: the clouds and regions of nodes and node classes; aws where nothing names one]",
-    ),
+    CATALOG,
     click.option(
         "--node-fee", metavar="PRICE", type=float, default=0.0, help="Add a fee, in $/h, to the price of every node."
     ),

@@ -18,6 +18,7 @@ from karpool.cluster.node_groups import GroupOptions
 from karpool.lint.cluster import LintedCluster
 from karpool.lint.finding import Finding, Rule, Severity
 from karpool.lint.rules import RULES, findings
+from karpool.model.loading import Origin
 from karpool.report.check_results import lint_results
 from karpool.report.document import to_json
 from karpool.report.lint_document import LintDocument, priced
@@ -110,14 +111,13 @@ def _document(cluster: LoadedCluster, choices: Choices, report: ReportProgress, 
     found = findings(linted)
     prices = _prices(linted, found, choices, report, most)
 
-    def file_of(about: str) -> str:
-        kind, _, key = about.partition(" ")
-        return "" if cluster.loaded is None else cluster.loaded.file_of(kind, key)
+    def origin_of(finding: Finding) -> Origin | None:
+        return None if cluster.loaded is None else cluster.loaded.origins.get((finding.kind, finding.key))
 
     return LintDocument(
         time=choices.now,
         rules=len(RULES),
-        findings=priced(found, lambda finding: prices.get(id(finding)), file_of),
+        findings=priced(found, lambda finding: prices.get(id(finding)), origin_of),
         warnings=cluster.warnings,
     )
 

@@ -10,6 +10,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from karpool.cli.catalog_options import CATALOG, CatalogOpener
 from karpool.cli.check_output import CHECK_FORMATS, print_checks
 from karpool.cli.errors import BAD_INPUT, say
 from karpool.cli.input_options import READS, files_option, output_option
@@ -33,11 +34,12 @@ WHAT IS CHECKED
   that an API server has for NodePools and NodeClaims. Objects: each has a name,
   no two have the same. References: the NodePool of a NodeClaim, the Node of a
   pod. Schedules: budgets whose cron never comes. Unknown fields are warnings, and
-  so is what `karpool lint` says of pools by their manifests alone.
+  so is what `karpool lint` says of pools by their manifests alone, also what it
+  calls an error: a catalogue may not know all instance types that there are.
 \b
 THE JSON
   {{"kinds": {{"Node": 12}}, "skipped": {{"Service": 3}}, "warnings": [], "problems":
-   [{{"file": "", "object": "", "field": "", "rule": "", "message": ""}}]}}
+   [{{"file": "", "object": "", "field": "", "rule": "", "message": "", "line": 1}}]}}
 \b
 EXAMPLES
   karpool validate -f cluster.json
@@ -65,8 +67,11 @@ class Validation(msgspec.Struct):
 @files_option(required=True)
 @output_option("table", "json", *CHECK_FORMATS, text="A table, JSON, or what CI systems read: SARIF 2.1.0 or JUnit.")
 @click.option("--strict", is_flag=True, help="Treat warnings as problems, and end with exit status 2.")
+@CATALOG
 @click.pass_context
-def validate(context: click.Context, files: tuple[str, ...], output: str, *, strict: bool) -> None:
+def validate(
+    context: click.Context, files: tuple[str, ...], output: str, catalog_source: str | None, *, strict: bool
+) -> None:
     """Read manifests, count them by kind, and list every object that breaks a rule.
 
     Other commands refuse input that cannot be read. This one also finds what only a controller would refuse: a
@@ -75,7 +80,9 @@ def validate(context: click.Context, files: tuple[str, ...], output: str, *, str
     with progress() as report:
         loaded = read(files, stdin=sys.stdin.buffer, progress=report)
         report("Checking", 0, None)
-        validation = Validation(loaded.kinds, loaded.skipped, warnings_about(loaded), problems_of(loaded))
+        validation = Validation(
+            loaded.kinds, loaded.skipped, warnings_about(loaded, catalog_source), problems_of(loaded)
+        )
     if strict:
         problems = (*validation.problems, *validation.warnings)
         validation = replace(validation, problems=problems, warnings=())
@@ -92,12 +99,12 @@ def validate(context: click.Context, files: tuple[str, ...], output: str, *, str
     context.exit(BAD_INPUT if validation.problems else 0)
 
 
-def warnings_about(loaded: Loaded) -> tuple[Problem, ...]:
+def warnings_about(loaded: Loaded, catalog_source: str | None = None) -> tuple[Problem, ...]:
     return (
         *loaded.warnings,
         *_pauses(loaded),
         *_stray_settings(loaded),
-        *_lint(loaded),
+        *_lint(loaded, catalog_source),
         *_ignored_protection(loaded),
     )
 
@@ -123,51 +130,49 @@ def _unreadable_notes(loaded: Loaded) -> Iterator[Problem]:
             read_note(entry)
         except AnnotationError as error:
             for flaw in error.flaws:
-                yield Problem.of(flaw, file=loaded.file_of(kind, entry.key), about=f"{kind} {entry.key}")
+                yield loaded.problem(flaw, kind, entry.key)
 
 
 def _stray_settings(loaded: Loaded) -> Iterator[Problem]:
     from karpool.execution.stray_annotations import stray_settings
 
     for kind, key, flaw in stray_settings(loaded.objects):
-        yield Problem.of(flaw, file=loaded.file_of(kind, key), about=f"{kind} {key}")
+        yield loaded.problem(flaw, kind, key)
 
 
 def _pauses(loaded: Loaded) -> Iterator[Problem]:
     for pool in loaded.objects.node_pools:
         for flaw in pause_flaws(pool):
-            yield Problem.of(flaw, file=loaded.file_of("NodePool", pool.key), about=f"NodePool {pool.name}")
+            yield loaded.problem(flaw, "NodePool", pool.key)
 
 
 def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
     for pod in loaded.objects.pods:
         if (reason := ignored_protection(pod)) is not None:
             flaw = Flaw(annotation_path(DO_NOT_DISRUPT), str(reason.code), reason.message)
-            yield Problem.of(flaw, file=loaded.file_of("Pod", pod.key), about=reason.object)
+            yield loaded.problem(flaw, "Pod", pod.key, reason.object)
 
 
-def _lint(loaded: Loaded) -> Iterator[Problem]:
-    """What `lint` finds in manifests of pools alone, with the built-in instance types and prices."""
+def _lint(loaded: Loaded, catalog_source: str | None) -> Iterator[Problem]:
+    """What `lint` finds in manifests of pools alone, with the instance types and prices of a catalogue."""
     refused = {problem.object for problem in (*loaded.problems, *loaded.omissions)}
     pools = tuple(pool for pool in loaded.objects.node_pools if f"NodePool {pool.name}" not in refused)
     if not pools:
         return
-    from karpool.catalog.places import places_of_cluster
-    from karpool.catalog.sources import open_catalog
     from karpool.disruption.settings import DisruptionSettings
     from karpool.lint.cluster import LintedCluster
     from karpool.lint.rules import findings
 
-    catalog = open_catalog(places=places_of_cluster(loaded.objects.nodes, loaded.objects.node_claims, pools))
     objects = replace(loaded.objects, node_pools=pools)
+    catalog = CatalogOpener(catalog_source).for_cluster(objects.nodes, objects.node_claims, pools)
     linted = LintedCluster(objects, catalog, datetime.now(UTC), DisruptionSettings())
     for rule, finding in findings(linted, manifests=True):
-        file = loaded.file_of("NodePool", finding.key) or loaded.file_of("Provisioner", finding.key)
         flaw = Flaw(finding.field, rule.code.value, f"{finding.message}. {rule.why} {rule.action}")
-        yield Problem.of(flaw, file=file, about=finding.object)
+        yield loaded.problem(flaw, finding.kind, finding.key, finding.object)
 
 
 def show(validation: Validation, file: TextIO) -> None:
+    from karpool.report.formatting import count
     from karpool.report.terminal import Screen, right
 
     screen = Screen(file)
@@ -182,7 +187,9 @@ def show(validation: Validation, file: TextIO) -> None:
     _show_problems(screen, "Warnings", validation.warnings)
     _show_problems(screen, "Problems", validation.problems)
     if not validation.problems:
-        screen.line("No problems.")
+        number = len(validation.warnings)
+        more = f", {count(number, 'warning')}; --strict makes warnings problems" if number else ""
+        screen.line(f"No problems{more}.")
 
 
 def _show_problems(screen: "Screen", title: str, problems: tuple[Problem, ...]) -> None:

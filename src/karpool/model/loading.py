@@ -17,7 +17,7 @@ from karpool.model.decoding import ObjectReading, Raw, read_object, read_provisi
 from karpool.model.kinds import KINDS, Kind, find_kind, qualified_kind
 from karpool.model.misspelt import probably_meant
 from karpool.model.objects import Objects
-from karpool.wire.documents import DocumentError, documents
+from karpool.wire.documents import DocumentError, placed_documents
 from karpool.wire.objects import Object
 from karpool.wire.problems import Flaw, InputError, Problem
 from karpool.wire.sources import ManifestSource, display_name, find_sources, read_source
@@ -30,10 +30,11 @@ _LONGEST_NAME: Final = 253
 
 
 class Origin(NamedTuple):
-    """Where an object was read: the file, its document from 1, and the item of a list from 1."""
+    """Where an object was read: the file, its document from 1 and the line of it, and the item of a list from 1."""
 
     file: str
     document: int
+    line: int
     item: int | None = None
 
     def __str__(self) -> str:
@@ -61,6 +62,12 @@ class Loaded:
     def file_of(self, kind: str, key: str) -> str:
         origin = self.origins.get((kind, key))
         return "" if origin is None else origin.file
+
+    def problem(self, flaw: Flaw, kind: str, key: str, about: str = "") -> Problem:
+        """A flaw of an object, with the place where the object was read."""
+        origin = self.origins.get((kind, key))
+        file, line = ("", None) if origin is None else (origin.file, origin.line)
+        return Problem.of(flaw, file=file, about=about or f"{kind} {key}", line=line)
 
 
 Progress = Callable[[str, int, int | None], None]
@@ -137,10 +144,11 @@ class _Reader:
         number = 0
         try:
             data = read_source(source, stdin)
-            for number, document in enumerate(documents(data), start=1):
-                self._document(document, Origin(file, number))
+            for number, document in enumerate(placed_documents(data), start=1):
+                self._document(document.data, Origin(file, number, document.line))
         except DocumentError as error:
-            self.problems.append(Problem(file=file, object=f"document {error.document}", message=str(error)))
+            about = f"document {error.document}"
+            self.problems.append(Problem(file=file, object=about, message=str(error), line=error.line))
         except InputError as error:
             self.problems.append(error.problem)
         else:
@@ -157,7 +165,7 @@ class _Reader:
 
     def _items(self, items: tuple[msgspec.Raw, ...], origin: Origin, kind: str, api_version: str) -> None:
         for number, item in enumerate(items, start=1):
-            self._entry(item, Origin(origin.file, origin.document, number), kind, api_version)
+            self._entry(item, origin._replace(item=number), kind, api_version)
 
     def _entry(self, raw: Raw, origin: Origin, listed_kind: str, listed_version: str) -> None:
         """An object, or a list of them; items of a list may leave their kind and version to it."""
@@ -211,7 +219,7 @@ class _Reader:
             name = _name(raw)
             about = f"{kind} {name}" if isinstance(name, str) else str(origin)
             message = f"{kind[:60]!r} of {api_version[:60] or 'no apiVersion'} is not known, and is left out{meant}"
-            self.warnings.append(Problem.of(Flaw("kind", UNKNOWN_KIND, message), file=origin.file, about=about))
+            self.warnings.append(_placed(Flaw("kind", UNKNOWN_KIND, message), origin, about))
 
     def _keep(self, reading: ObjectReading, raw: Raw, origin: Origin, kind: Kind, name: str) -> None:
         """Collect an object under the kind it was written as, and its flaws."""
@@ -219,8 +227,8 @@ class _Reader:
         about = _label(name, raw, kind, origin) if flawed else ""
         for flaw in reading.refused:
             self._refuse(origin, about, flaw)
-        self.omissions += [Problem.of(flaw, file=origin.file, about=about) for flaw in reading.omitted]
-        self.warnings += [Problem.of(flaw, file=origin.file, about=about) for flaw in reading.warnings]
+        self.omissions += [_placed(flaw, origin, about) for flaw in reading.omitted]
+        self.warnings += [_placed(flaw, origin, about) for flaw in reading.warnings]
         if reading.object is not None:
             self._collect(reading.object, origin, kind, name)
 
@@ -246,7 +254,11 @@ class _Reader:
         self.collections.setdefault(kind.collection_of(obj.name) or kind.collection, []).append(obj)
 
     def _refuse(self, origin: Origin, about: str, flaw: Flaw) -> None:
-        self.problems.append(Problem.of(flaw, file=origin.file, about=about))
+        self.problems.append(_placed(flaw, origin, about))
+
+
+def _placed(flaw: Flaw, origin: Origin, about: str) -> Problem:
+    return Problem.of(flaw, file=origin.file, about=about, line=origin.line)
 
 
 def _duplicate(first: Origin, second: Origin) -> Flaw:

@@ -38,4 +38,4 @@ def _problems(
 ) -> Iterator[Problem]:
     for entry in objects:
         for flaw in rule(entry):
-            yield Problem.of(flaw, file=loaded.file_of(kind, entry.key), about=f"{kind} {entry.key}")
+            yield loaded.problem(flaw, kind, entry.key)

@@ -23,6 +23,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     object: str
     field: str
+    line: int | None = None
+    """Where the manifest begins in the file, if that is known."""
     help: str = ""
 
 
@@ -50,6 +52,7 @@ def _of_finding(part: FindingPart) -> CheckResult:
         file=one_line(part.file),
         object=one_line(part.object),
         field=one_line(part.field),
+        line=part.line,
         help=f"{part.why} {part.action}",
     )
 
@@ -70,4 +73,5 @@ def _of_problem(problem: Problem, level: Literal["warning", "error"]) -> CheckRe
         file=one_line(problem.file),
         object=one_line(problem.object),
         field=one_line(problem.field),
+        line=problem.line,
     )

@@ -30,9 +30,12 @@ def junit(checks: Checks) -> bytes:
 def _case(suite: Element, command: str, result: CheckResult) -> None:
     named = " ".join(part for part in (result.rule, result.object, result.field) if part)
     where = {"file": _text(result.file)} if result.file else {}
+    if result.line is not None:
+        where["line"] = str(result.line)
     case = SubElement(suite, "testcase", {"classname": f"karpool.{command}", "name": _text(named), **where})
     failure = SubElement(case, "failure", {"type": result.level, "message": _text(result.message)})
-    failure.text = _text(f"{result.file}: {result.message}" if result.file else result.message)
+    place = f"{result.file}:{result.line}" if result.line else result.file
+    failure.text = _text(f"{place}: {result.message}" if result.file else result.message)
 
 
 def _text(text: str) -> str:

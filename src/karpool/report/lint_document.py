@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import field
 
 from karpool.lint.finding import Finding, Rule
+from karpool.model.loading import Origin
 from karpool.report.document_part import API_VERSION, DocumentPart
 from karpool.report.formatting import HOURS_PER_MONTH
 
@@ -21,6 +22,7 @@ class FindingPart(DocumentPart, frozen=True, kw_only=True):
     severity: Literal["warning", "error"]
     title: str
     file: str
+    line: int | None
     object: str
     field: str
     message: str
@@ -43,13 +45,14 @@ class LintDocument(DocumentPart, frozen=True, kw_only=True):
     """What the input lacks, so that the findings may mislead."""
 
 
-def finding_part(rule: Rule, finding: Finding, cost: float | None, file: str) -> FindingPart:
+def finding_part(rule: Rule, finding: Finding, cost: float | None, origin: Origin | None) -> FindingPart:
     severity: Literal["warning", "error"] = "error" if rule.severity == "error" else "warning"
     return FindingPart(
         code=rule.code.value,
         severity=severity,
         title=rule.title,
-        file=file,
+        file="" if origin is None else origin.file,
+        line=None if origin is None else origin.line,
         object=finding.object,
         field=finding.field,
         message=finding.message,
@@ -62,7 +65,9 @@ def finding_part(rule: Rule, finding: Finding, cost: float | None, file: str) ->
 
 
 def priced(
-    found: Iterable[tuple[Rule, Finding]], per_hour: Callable[[Finding], float | None], file_of: Callable[[str], str]
+    found: Iterable[tuple[Rule, Finding]],
+    per_hour: Callable[[Finding], float | None],
+    origin_of: Callable[[Finding], Origin | None],
 ) -> tuple[FindingPart, ...]:
     """Findings with what they cost and where they were read."""
-    return tuple(finding_part(rule, finding, per_hour(finding), file_of(finding.object)) for rule, finding in found)
+    return tuple(finding_part(rule, finding, per_hour(finding), origin_of(finding)) for rule, finding in found)

@@ -1,6 +1,6 @@
 """Results as SARIF 2.1.0, which code scanning services read.
 
-Objects are found by their names, not by lines: a result names its file, and the object and field as a logical location.
+A result names its file, the line where the manifest begins, and the object and field as a logical location.
 The fingerprint says which results of two runs are the same.
 """
 
@@ -49,8 +49,9 @@ def _rule(result: CheckResult) -> dict[str, Any]:
 def _result(result: CheckResult, index: int) -> dict[str, Any]:
     named = ".".join(part for part in (result.object, result.field) if part)
     logical = [{"fullyQualifiedName": named}] if named else []
+    region = {"startLine": result.line or 1}
     location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": {"uri": _uri(result.file)}, "region": {"startLine": 1}},
+        "physicalLocation": {"artifactLocation": {"uri": _uri(result.file)}, "region": region},
         **({"logicalLocations": logical} if logical else {}),
     }
     identity = f"{result.rule}\0{result.file}\0{result.object}\0{result.field}"

@@ -27,10 +27,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     field: str = ""
     rule: str = "Unreadable"
     message: str
+    line: int | None = None
+    """Where the document with the object begins in the file, from 1; for text that cannot be read, where that is."""
 
     @classmethod
-    def of(cls, flaw: Flaw, *, file: str, about: str) -> "Problem":
-        return cls(file=file, object=about, field=flaw.field, rule=flaw.rule, message=flaw.message)
+    def of(cls, flaw: Flaw, *, file: str, about: str, line: int | None = None) -> "Problem":
+        return cls(file=file, object=about, field=flaw.field, rule=flaw.rule, message=flaw.message, line=line)
 
     def __str__(self) -> str:
         parts = (self.file, self.object, self.field, self.message)

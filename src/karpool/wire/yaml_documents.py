@@ -32,6 +32,17 @@ _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
 class YamlError(ValueError):
     """Text that is not the YAML of a manifest; says the line and what is wrong."""
 
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class YamlDocument(NamedTuple):
+    """The value of a document, None for an empty one, and the line where it begins, from 1."""
+
+    value: Any
+    line: int
+
 
 class _Anchored(NamedTuple):
     value: Any
@@ -58,6 +69,11 @@ class _Open:
 
 def yaml_documents(data: bytes) -> Iterator[Any]:
     """The value of each document, one at a time; None for an empty one."""
+    return (document.value for document in placed_yaml_documents(data))
+
+
+def placed_yaml_documents(data: bytes) -> Iterator[YamlDocument]:
+    """Each document with its place, one at a time."""
     _refuse_long_lines(data)
     try:
         loader = yaml.CSafeLoader(data)
@@ -66,7 +82,7 @@ def yaml_documents(data: bytes) -> Iterator[Any]:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        raise YamlError(_explained(error)) from error
+        raise YamlError(_explained(error), _line(error)) from error
     except yaml.YAMLError as error:
         raise YamlError(f"is not YAML: {' '.join(str(error).split())[:200]}") from error
 
@@ -81,12 +97,14 @@ class _Reader:
         self._size = 0
         self._expanded = 0
         self._finished: Any = None
+        self._first_line = 0
         self._mark: Any = None
 
-    def documents(self) -> Iterator[Any]:
+    def documents(self) -> Iterator[YamlDocument]:
         while True:
             event: Any = self._loader.get_event()
             self._mark = event.start_mark
+            self._first_line = self._first_line or self._mark.line + 1
             match type(event):
                 case yaml.ScalarEvent:
                     self._scalar(event)
@@ -101,8 +119,9 @@ class _Reader:
                 case yaml.DocumentStartEvent:
                     self._anchors.clear()
                     self._finished = None
+                    self._first_line = 0  # `---` and comments before the value do not count
                 case yaml.DocumentEndEvent:
-                    yield self._finished
+                    yield YamlDocument(self._finished, self._first_line)
                 case yaml.StreamEndEvent:
                     return
 
@@ -184,7 +203,8 @@ class _Reader:
         holder.key = None
 
     def _error(self, message: str) -> YamlError:
-        return YamlError(f"line {self._mark.line + 1}: {message}")
+        line = self._mark.line + 1
+        return YamlError(f"line {line}: {message}", line)
 
 
 def _plain(text: str) -> Any:
@@ -216,8 +236,14 @@ def _refuse_long_lines(data: bytes) -> None:
         end = data.rfind(b"\n", position, position + _LONGEST_LINE)
         if end < 0:
             line += data.count(b"\n", 0, position)
-            raise YamlError(f"line {line} is longer than {_LONGEST_LINE // 2**20} MiB; this is neither JSON nor YAML")
+            limit = _LONGEST_LINE // 2**20
+            raise YamlError(f"line {line} is longer than {limit} MiB; this is neither JSON nor YAML", line)
         position = end + 1
+
+
+def _line(error: yaml.MarkedYAMLError) -> int:
+    mark = error.problem_mark or error.context_mark
+    return mark.line + 1 if mark else 1
 
 
 def _explained(error: yaml.MarkedYAMLError) -> str:
