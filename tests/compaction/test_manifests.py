@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+import karpool
 from karpool.compaction.config import CONFIG_MAP, KEY, Config, parse_config
 from karpool.compaction.rates import LEDGER
 from karpool.model.autoscaler_rules import SAFE_TO_EVICT
@@ -19,7 +20,6 @@ DEPLOY: Final = Path(__file__).parents[2] / "deploy" / "compactor"
 NAME: Final = "estafette-k8s-node-compactor"
 VARIABLES: Final = {
     "IMAGE_REGISTRY": "registry.example.com/team/",
-    "VERSION": "1.0",
     "APP_NAME": NAME,
     "NAMESPACE": "estafette",
     "TEAM_NAME": "myteam",
@@ -61,16 +61,16 @@ def test_every_variable_is_one_that_is_documented() -> None:
 
 def test_what_the_variables_say_arrives_as_text(made: dict[str, Any]) -> None:
     container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-    assert container["image"] == "registry.example.com/team/karpool:1.0"
+    assert container["image"] == f"registry.example.com/team/karpool:{karpool.__version__}"
     assert container["args"] == ["compact", "--metrics-address", ":9101"]
     assert container["resources"]["limits"] == {"cpu": "1", "memory": "128Mi"}
-    assert made["Deployment"]["spec"]["template"]["metadata"]["labels"]["version"] == "1.0"
+    assert made["Deployment"]["spec"]["template"]["metadata"]["labels"]["version"] == karpool.__version__
     assert made["ConfigMap"]["metadata"]["name"] == CONFIG_MAP
     assert list(made["ConfigMap"]["data"]) == [KEY]
 
 
 def test_the_variables_of_the_original_are_enough() -> None:
-    """Its instructions name no registry; envsubst leaves empty what is not set, and minds nothing beyond."""
+    """Its instructions name no registry, and versions of another program; envsubst leaves empty what is not set."""
     given = {name: value for name, value in VARIABLES.items() if name != "IMAGE_REGISTRY"} | {
         "GO_PIPELINE_LABEL": "1.0.5",
         "VERSION": "1.0.5",
@@ -78,7 +78,7 @@ def test_the_variables_of_the_original_are_enough() -> None:
     text = without_comments((DEPLOY / "kubernetes.yaml").read_text())
     made = by_kind(re.sub(r"\$\{(\w+)\}", lambda variable: given.get(variable[1], ""), text))
     container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-    assert container["image"] == "karpool:1.0.5"
+    assert container["image"] == f"karpool:{karpool.__version__}"
     assert "${" not in str(made)
 
 
