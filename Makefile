@@ -114,8 +114,9 @@ bench-peers: setup
 	@$(COMPILE_KERNELS)
 	@PYTHONPATH=. $(BIN)/python benchmarks/peers.py $(ARGS)
 
+# ARGS='--url https://…/v0.1.0 --homepage https://…' for the manifest of krew
 release: setup
-	@$(BIN)/python scripts/release
+	@$(BIN)/python scripts/release $(ARGS)
 
 # Apart from the lock of everything else: what builds pages need not run beside the controller.
 $(DOCS_STAMP): requirements-docs.lock $(STAMP)

@@ -17,7 +17,7 @@ def manifest() -> str:
     values = {
         "@VERSION@": "0.1.0",
         "@HOMEPAGE@": "https://example.com/karpool",
-        "@URL@": "https://example.com/karpool/kubectl-karpool.tar.gz",
+        "@URL@": "https://example.com/karpool",
         "@SHA256@": "0" * 64,
     }
     text = (FOLDER / "karpool.yaml").read_text()

@@ -1,6 +1,7 @@
 """The files of a release: the same bytes from the same commit, complete, and nothing that is not committed."""
 
 import email
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from tests.chart.helm import helm
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 AUTHOR = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 TIMES = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z"}
+URL = "https://example.com/v1"
 MACHINES_OWN = (".so", ".pyd", ".dylib", ".nbi", ".nbc", ".pyc")
 NAMES = {
     "karpool-{}-py3-none-any.whl",
@@ -30,6 +33,7 @@ NAMES = {
     "karpool-{}.tgz",
     "karpool-{}.cdx.json",
     "kubectl-karpool-{}.tar.gz",
+    "kubectl-karpool-{}.yaml",
 }
 
 
@@ -66,7 +70,7 @@ def release(repository: Path) -> Path:
 
 
 def released(repository: Path, **environment: str) -> Path:
-    done = run(repository, sys.executable, "scripts/release", **environment)
+    done = run(repository, sys.executable, "scripts/release", "--url", URL, **environment)
     assert done.returncode == 0, done.stderr
     return repository / "dist"
 
@@ -157,6 +161,16 @@ def test_the_bill_of_materials_is_valid_and_lists_what_the_wheel_needs(release: 
     assert {ref for one in bill["dependencies"] for ref in one["dependsOn"]} <= {
         one["bom-ref"] for one in bill["components"]
     }
+
+
+def test_the_manifest_for_krew_names_the_archive_and_its_checksum(release: Path) -> None:
+    name = f"kubectl-karpool-{karpool.__version__}"
+    manifest = yaml.safe_load((release / f"{name}.yaml").read_text())
+    assert manifest["spec"]["version"] == f"v{karpool.__version__}"
+    assert manifest["spec"]["homepage"] == "@HOMEPAGE@"
+    (platform,) = manifest["spec"]["platforms"]
+    assert platform["uri"] == f"{URL}/{name}.tar.gz"
+    assert platform["sha256"] == hashlib.sha256((release / f"{name}.tar.gz").read_bytes()).hexdigest()
 
 
 def test_the_plugin_knows_its_version(release: Path) -> None:
