@@ -20,6 +20,7 @@ EXAMPLES
   karpool explain ip-10-0-0-7             # why does this node stay?
   karpool blockers --by label=team        # whom to ask: what keeps the most money where it is?
   karpool snapshot -o cluster.json.zst    # the cluster in a file that can be handed on
+  karpool record week.recording --for 7d  # its history, which simulate and sweep replay
   karpool simulate churn --seeds 20       # what would a policy cost, and how many pods would it evict?
   karpool sweep churn --set consolidateAfter=30s,5m,30m   # and which setting is the best?
   karpool validate -f cluster/            # is what I have complete and sound?
@@ -49,6 +50,7 @@ COMMANDS: Final = {
     "demo": "Show what Karpool does, on a cluster in memory.",
     "diff": "Compare two plans, or what two sets of NodePools would make of a cluster.",
     "snapshot": "Write a cluster to a file, without secrets and needless detail.",
+    "record": "Follow a cluster and write its history to a file, to be replayed.",
     "run": "Run the controller: provision, consolidate, drain and terminate.",
     "compact": "Drain under-used nodes for the cluster's autoscaler, or show which.",
     "budgets": "Show how many nodes may go when: the calendar of disruption budgets.",

@@ -12,7 +12,7 @@ from karpool.model.gangs import COSCHEDULING, NATIVE, VOLCANO, gang_of
 from karpool.model.pod import Pod
 from karpool.wire.objects import Object
 
-_VERSIONS: Final[dict[tuple[str, bool], tuple[Resource[Any], ...]]] = {
+VERSIONS: Final[dict[tuple[str, bool], tuple[Resource[Any], ...]]] = {
     (COSCHEDULING, False): (POD_GROUPS,),
     (VOLCANO, False): (replace(POD_GROUPS, group=VOLCANO, version="v1beta1"),),
     (NATIVE, False): tuple(
@@ -37,17 +37,17 @@ async def read_gang_objects(client: Client, pods: Iterable[Pod]) -> GangObjects:
     kinds = {(gang.scheduler, gang.in_workload) for pod in waiting if (gang := gang_of(pod)) is not None}
     found: dict[str, tuple[Object, ...]] = {}
     problems = []
-    for kind in sorted(kinds & _VERSIONS.keys()):
+    for kind in sorted(kinds & VERSIONS.keys()):
         try:
-            items = await _first_version(client, _VERSIONS[kind])
+            items = await _first_version(client, VERSIONS[kind])
         except ForbiddenError as error:
-            resource = _VERSIONS[kind][0]
+            resource = VERSIONS[kind][0]
             problems.append(
                 f"{resource.plural}.{resource.group} cannot be listed, so all waiting pods of a gang count as needed"
                 f" at once: {error.message}"
             )
         else:
-            collection = collection_of(_VERSIONS[kind][0])
+            collection = collection_of(VERSIONS[kind][0])
             found[collection] = (*found.get(collection, ()), *items)
     return GangObjects(found, tuple(problems))
 

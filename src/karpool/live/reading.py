@@ -77,8 +77,8 @@ _MOST_NAMED: Final = 5
 class CannotReadError(ApiError):
     """A kind that every decision needs may not be listed, or does not exist."""
 
-    def __init__(self, resource: Resource[Any], cause: ApiError) -> None:
-        message = f"{resource.plural} cannot be listed, and nothing can be decided without them: {cause.message}"
+    def __init__(self, resource: Resource[Any], cause: ApiError, done: str = "decided") -> None:
+        message = f"{resource.plural} cannot be listed, and nothing can be {done} without them: {cause.message}"
         super().__init__(cause.status, cause.reason, message)
 
 

@@ -1,7 +1,7 @@
 """The cluster of a recording at a time: records are applied one after the other, and objects are made of them."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -72,6 +72,8 @@ class History:
         self.pods: dict[int, RecordedPod] = {}
         self.kinds: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self.prices: dict[str, float] = {}
+        self.missing: dict[str, str] = {}
+        """Why objects of a kind cannot be seen."""
         self.last_pod_event: dict[str, float] = {}
         """By node: when a pod last came to it or went."""
 
@@ -99,8 +101,8 @@ class History:
             case r.Gone():
                 _known(self.kinds[record.kind], record.key, record.kind)
                 del self.kinds[record.kind][record.key]
-            case r.Prices():
-                self._set_prices(record.prices)
+            case r.Prices() | r.Missing():
+                self._learn(record)
             case _:
                 pass
         if isinstance(record, r.TimedRecord):
@@ -145,8 +147,11 @@ class History:
             raise ValueError(f"has a {record.kind} without a name")
         self.kinds[record.kind][key_of(record.object)] = record.object
 
-    def _set_prices(self, prices: dict[str, float | None]) -> None:
-        for name, price in prices.items():
+    def _learn(self, record: r.Prices | r.Missing) -> None:
+        if isinstance(record, r.Missing):
+            self.missing[record.kind] = record.why
+            return
+        for name, price in record.prices.items():
             if price is None:
                 self.prices.pop(name, None)
             else:
@@ -164,11 +169,12 @@ class History:
 
     def objects(self) -> Objects:
         """All of the cluster, as `-f` reads it."""
-        contents: dict[str, tuple[Any, ...]] = {
-            KINDS[kind].collection: tuple(self.decoded(kind, key) for key in listed)
-            for kind, listed in self.kinds.items()
-        }
-        return Objects(pods=tuple(self.pod_object(number) for number in self.pods), **contents)
+        pods = [self.pod_object(number) for number in self.pods]
+        return objects_of({**self.of_kinds(self.kinds), "Pod": pods})
+
+    def of_kinds(self, kinds: Iterable[str]) -> dict[str, list[Any]]:
+        """All objects of these kinds but pods."""
+        return {kind: [self.decoded(kind, key) for key in self.kinds[kind]] for kind in list(kinds)}
 
     def pod_object(self, number: int) -> Pod:
         pod, template = self.pods[number], self.template_of(number)
@@ -189,6 +195,11 @@ class History:
             start_time=self.moment(pod.bound) if pod.node else None,
         )
         return Pod(metadata=meta, spec=replace(template.spec, node_name=pod.node), status=status)
+
+
+def objects_of(by_kind: Mapping[str, Iterable[Any]]) -> Objects:
+    contents: dict[str, tuple[Any, ...]] = {KINDS[kind].collection: tuple(found) for kind, found in by_kind.items()}
+    return Objects(**contents)
 
 
 def _known(entries: Any, key: Any, what: str) -> Any:

@@ -109,8 +109,13 @@ class Observer:
 
     def gap(self, since: datetime, now: datetime, why: str) -> None:
         """Nothing was seen since a time."""
-        begun = max(0.0, round((since - self.history.header.start).total_seconds(), _DIGITS))
+        begun = round((since - self.history.header.start).total_seconds(), _DIGITS)
         self._tell(r.Gap(t=self._time(now), since=begun, why=why))
+
+    def missed(self, kind: str, why: str, now: datetime) -> None:
+        """Objects of a kind cannot be seen, or can again if no reason is given."""
+        if self.history.missing.get(kind, "") != why:
+            self._tell(r.Missing(t=self._time(now), kind=kind, why=why))
 
     def alive(self, now: datetime) -> None:
         self._tell(r.Alive(t=self._time(now)))
@@ -249,5 +254,8 @@ def _plain(obj: Object) -> dict[str, Any]:
 
 def copied(history: History, into: Observer) -> None:
     """Tell an observer all that a history knows, as if it were seen now."""
-    into.listed(history.objects(), history.moment(history.time))
-    into.priced(history.prices, history.moment(history.time))
+    now = history.moment(history.time)
+    for kind, why in history.missing.items():
+        into.missed(kind, why, now)
+    into.listed(history.objects(), now)
+    into.priced(history.prices, now)

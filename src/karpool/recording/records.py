@@ -148,10 +148,31 @@ class Gap(TimedRecord, tag="gap"):
     why: str
 
 
+class Missing(TimedRecord, tag="missing"):
+    """Objects of a kind cannot be seen from now on, and why; an empty reason: they can again."""
+
+    kind: str
+    why: str
+
+
 class Alive(TimedRecord, tag="alive"):
     """Nothing happened until now, and somebody looked."""
 
 
 AnyRecord = (
-    Header | Template | Born | Became | Bound | Ready | Leaving | Died | Put | Changed | Gone | Prices | Gap | Alive
+    Header
+    | Template
+    | Born
+    | Became
+    | Bound
+    | Ready
+    | Leaving
+    | Died
+    | Put
+    | Changed
+    | Gone
+    | Prices
+    | Gap
+    | Missing
+    | Alive
 )

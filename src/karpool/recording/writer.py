@@ -80,6 +80,10 @@ class RecordingWriter:
         if len(self._lines) >= _FULL:
             self.flush()
 
+    def discard(self) -> None:
+        """Forget what was written and is not yet in the file."""
+        self._lines.clear()
+
     def flush(self) -> None:
         """Make a frame of what was written; an OSError leaves it for the next time, and the file as it was."""
         if not self._lines:
