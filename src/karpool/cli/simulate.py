@@ -26,7 +26,7 @@ from karpool.cli.progress import progress
 from karpool.cluster.node_groups import with_group_shapes, with_groups
 from karpool.model.loading import load
 from karpool.optimization.side_by_side import cores
-from karpool.recording.reader import is_recording
+from karpool.recording.parts import holds_recording
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare
 from karpool.virtual.demand import read_demand
@@ -246,7 +246,7 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
         if not entry or not (beside / entry).exists():
             message = f"there is no file {beside / entry}; name one with a cluster"
             yield Flaw(f"cluster[{number}]", "MissingFile", message)
-    if scenario.recording and not is_recording(beside / scenario.recording):
+    if scenario.recording and not holds_recording(beside / scenario.recording):
         message = f"there is no recording {beside / scenario.recording}; `karpool record` writes one"
         yield Flaw("recording", "MissingFile", message)
     if scenario.catalog is None or _given("catalog_source"):
@@ -268,7 +268,7 @@ def _read(name: str) -> tuple[str, bytes]:
         raise InputError.at(
             name, f"is neither a file nor built in; there are {', '.join(BUNDLED)}{suggestion(name, BUNDLED)}"
         )
-    if is_recording(Path(name)):
+    if holds_recording(Path(name)):
         return name, msgspec.json.encode({"name": Path(name).stem, "recording": Path(name).name})
     source = FileSource(name)
     return display_name(source), read_source(source, sys.stdin.buffer)

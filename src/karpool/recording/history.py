@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +14,6 @@ from karpool.model.kinds import KINDS
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodStatus
 from karpool.recording import records as r
-from karpool.recording.reader import RecordingFile
 from karpool.wire.merge_patch import merged
 from karpool.wire.objects import Condition, Object, decode_value
 from karpool.wire.problems import InputError
@@ -228,11 +228,25 @@ def decoded(kind: str, plain: dict[str, Any]) -> Object:
         raise ValueError(f"has a {kind} that cannot be read: {error}") from error
 
 
-def histories(file: RecordingFile, history: History) -> Iterator[r.AnyRecord]:
+class Recording(Protocol):
+    """The records of a recording, as often as they are asked for."""
+
+    path: Path
+    header: r.Header
+
+    def __iter__(self) -> Iterator[r.AnyRecord]:
+        """All records behind the header."""
+
+
+def histories(file: Recording, history: History) -> Iterator[r.AnyRecord]:
     """The records of a file, each after it was applied; what cannot be is an InputError."""
     for number, record in enumerate(file, start=2):
-        try:
-            history.apply(record)
-        except ValueError as error:
-            raise InputError.at(str(file.path), f"record {number} {error}") from error
+        apply_numbered(file, history, number, record)
         yield record
+
+
+def apply_numbered(file: Recording, history: History, number: int, record: r.AnyRecord) -> None:
+    try:
+        history.apply(record)
+    except ValueError as error:
+        raise InputError.at(str(file.path), f"record {number} {error}") from error

@@ -76,9 +76,9 @@ class Observer:
         if kind == "Pod":
             number = self._numbers.pop(key, None)
             if number is not None:
-                self._tell(r.Died(t=self._time(now), pod=number))
+                self.tell(r.Died(t=self._time(now), pod=number))
         elif key in self.history.kinds[kind]:
-            self._tell(r.Gone(t=self._time(now), kind=kind, key=key))
+            self.tell(r.Gone(t=self._time(now), kind=kind, key=key))
 
     def evicted(self, key: str, now: datetime, cause: r.Cause = r.Cause.EVICTED) -> None:
         """A pod is told to leave, by whoever watches more than objects."""
@@ -105,20 +105,20 @@ class Observer:
         changes: dict[str, float | None] = {name: price for name, price in prices.items() if known.get(name) != price}
         changes.update(dict.fromkeys(known.keys() - prices.keys()))
         if changes:
-            self._tell(r.Prices(t=self._time(now), prices=changes))
+            self.tell(r.Prices(t=self._time(now), prices=changes))
 
     def gap(self, since: datetime, now: datetime, why: str) -> None:
         """Nothing was seen since a time."""
         begun = round((since - self.history.header.start).total_seconds(), _DIGITS)
-        self._tell(r.Gap(t=self._time(now), since=begun, why=why))
+        self.tell(r.Gap(t=self._time(now), since=begun, why=why))
 
     def missed(self, kind: str, why: str, now: datetime) -> None:
         """Objects of a kind cannot be seen, or can again if no reason is given."""
         if self.history.missing.get(kind, "") != why:
-            self._tell(r.Missing(t=self._time(now), kind=kind, why=why))
+            self.tell(r.Missing(t=self._time(now), kind=kind, why=why))
 
     def alive(self, now: datetime) -> None:
-        self._tell(r.Alive(t=self._time(now)))
+        self.tell(r.Alive(t=self._time(now)))
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -136,22 +136,21 @@ class Observer:
             return
         template, own = self._template(pod)
         if number is None:
-            number = self._numbers[pod.key] = self._next
-            self._next += 1
-            self._tell(r.Born(t=now, pod=number, template=template, name=pod.name, created=created, labels=own))
+            number = self.number_of(pod.key)
+            self.tell(r.Born(t=now, pod=number, template=template, name=pod.name, created=created, labels=own))
         self._update(number, pod, template, now)
 
     def _update(self, number: int, pod: Pod, template: int, now: float) -> None:
         known = self.history.pods[number]
         if known.template != template:
-            self._tell(r.Became(t=now, pod=number, template=template))
+            self.tell(r.Became(t=now, pod=number, template=template))
         if pod.spec.node_name and not known.node:
             since = self._earlier(pod.status.start_time, now)
-            self._tell(r.Bound(t=now, pod=number, node=pod.spec.node_name, since=since))
+            self.tell(r.Bound(t=now, pod=number, node=pod.spec.node_name, since=since))
         ready = condition(pod.status.conditions, "Ready")
         is_ready = ready is not None and ready.status == "True"
         if ready is not None and is_ready != known.ready:
-            self._tell(r.Ready(t=now, pod=number, ready=is_ready, since=self._earlier(ready.last_transition_time, now)))
+            self.tell(r.Ready(t=now, pod=number, ready=is_ready, since=self._earlier(ready.last_transition_time, now)))
         if pod.terminating and known.leaving is None:
             self._leave(number, _cause(pod), now)
 
@@ -160,11 +159,11 @@ class Observer:
         if cause is not r.Cause.DELETED and self.history.pods[number].leaving is None:
             self._leave(number, cause, now)
         how = r.End.SUCCEEDED if pod.status.phase == "Succeeded" else r.End.FAILED
-        self._tell(r.Died(t=now, pod=number, how=how))
+        self.tell(r.Died(t=now, pod=number, how=how))
 
     def _leave(self, number: int, cause: r.Cause, now: float) -> None:
         node = self.history.pods[number].node
-        self._tell(r.Leaving(t=now, pod=number, cause=cause, because=self._disruption_of(node)))
+        self.tell(r.Leaving(t=now, pod=number, cause=cause, because=self._disruption_of(node)))
 
     def _disruption_of(self, node: str) -> str:
         """The reason for which a node is disrupted; empty if it is not, or nobody says."""
@@ -186,12 +185,23 @@ class Observer:
         # A DaemonSet's pods have an affinity to their nodes, which its template does not have.
         affinity = None if pod.is_daemon else pod.spec.affinity
         plain = Pod(metadata=shared, spec=replace(pod.spec, node_name="", affinity=affinity), status=PodStatus())
+        return self.template(plain), own
+
+    def template(self, plain: Pod) -> int:
+        """The number of what pods share; it is written if it is new."""
         encoded = _ENCODER.encode(plain)
         number = self._templates.get(encoded)
         if number is None:
             number = self._templates[encoded] = len(self._templates)
-            self._tell(r.Template(id=number, pod=plain))
-        return number, own
+            self.tell(r.Template(id=number, pod=plain))
+        return number
+
+    def number_of(self, key: str) -> int:
+        """The number of a pod that is there, or a new one."""
+        if key not in self._numbers:
+            self._numbers[key] = self._next
+            self._next += 1
+        return self._numbers[key]
 
     # -- other objects -------------------------------------------------------------------------------------------
 
@@ -199,9 +209,9 @@ class Observer:
         plain = _plain(obj)
         before = self.history.kinds[kind].get(obj.key)
         if before is None:
-            self._tell(r.Put(t=now, kind=kind, object=plain))
+            self.tell(r.Put(t=now, kind=kind, object=plain))
         elif patch := patch_between(before, plain):
-            self._tell(r.Changed(t=now, kind=kind, key=obj.key, patch=patch))
+            self.tell(r.Changed(t=now, kind=kind, key=obj.key, patch=patch))
         if isinstance(obj, NodeClaim) and obj.status.node_name:
             self._claim_of[obj.status.node_name] = obj.key
 
@@ -219,7 +229,8 @@ class Observer:
         happened = self._seconds(moment, now)
         return happened if happened < now - _SEEN_LATE else None
 
-    def _tell(self, record: r.AnyRecord) -> None:
+    def tell(self, record: r.AnyRecord) -> None:
+        """Write a record down, and know it."""
         self.history.apply(record)
         self._write(record)
 

@@ -23,9 +23,10 @@ from karpool.model.pod import Pod
 from karpool.model.workloads import DaemonSet, PodTemplateSpec, WorkloadObject
 from karpool.recording import records as r
 from karpool.recording.history import History, histories, key_of
-from karpool.recording.reader import RecordingFile
+from karpool.recording.parts import open_recording
 from karpool.virtual.initial_cluster import Group, Kind, group_of
-from karpool.virtual.scenario import Scenario, Workload
+from karpool.virtual.learned_delays import DelayLearner
+from karpool.virtual.scenario import Scenario, Timings, Workload
 from karpool.wire.duration import parse_duration
 from karpool.wire.objects import Metadata, Object, encode_value
 
@@ -122,12 +123,23 @@ class Demand:
     events: tuple[tuple[float, Event], ...]
     gaps: tuple[tuple[float, float], ...]
     """From when to when nothing was seen."""
+    delays: dict[str, float] = field(default_factory=dict)
+    """How many seconds things took, by the names of timings."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Kinds of objects that could not be seen, and why."""
 
 
 def with_demand(scenario: Scenario, demand: Demand) -> Scenario:
-    """The scenario at the time of a recording, and as long, if it does not say how long itself."""
+    """The scenario at the time of a recording; as long, and things take as long, if it does not say that itself."""
     length = parse_duration(f"{max(1, round(demand.length))}s") if scenario.length == Scenario().length else None
-    return replace(scenario, start=demand.start, length=length or scenario.length)
+    usual = Timings()
+    learned = {
+        name: parse_duration(f"{took:g}s")
+        for name, took in demand.delays.items()
+        if getattr(scenario.timings, name) == getattr(usual, name)
+    }
+    timings = replace(scenario.timings, **learned)
+    return replace(scenario, start=demand.start, length=length or scenario.length, timings=timings)
 
 
 def without(demand: Demand, workloads: Iterable[Workload]) -> Demand:
@@ -144,7 +156,7 @@ def without(demand: Demand, workloads: Iterable[Workload]) -> Demand:
 @lru_cache(maxsize=1)
 def read_demand(path: Path) -> Demand:
     """What a recording asks for; it is read once."""
-    file = RecordingFile(path)
+    file = open_recording(path)
     builder = _DemandBuilder(History(file.header))
     for record in histories(file, builder.history):
         builder.take(record)
@@ -174,6 +186,7 @@ class _DemandBuilder:
 
     def __init__(self, history: History) -> None:
         self.history = history
+        self._delays = DelayLearner(history)
         self._begin: float | None = None
         self._opened = False
         self._workloads: defaultdict[Group, _Workload] = defaultdict(_Workload)
@@ -205,11 +218,14 @@ class _DemandBuilder:
             pods=self._pods,
             events=tuple(sorted(self._events, key=lambda entry: entry[0])),
             gaps=tuple(self._gaps),
+            delays=self._delays.medians(),
+            missing={kind: why for kind, why in self.history.missing.items() if why},
         )
 
     def take(self, record: r.AnyRecord) -> None:
         if not isinstance(record, r.TimedRecord):
             return
+        self._delays.take(record)
         if self._begin is None:
             self._begin = record.t
         if not self._opened and record.t > self._begin:
@@ -275,7 +291,8 @@ class _DemandBuilder:
         group = self._groups[record.pod] = group_of(named)
         workload = self._workloads[group]
         revision = workload.active[record.pod] = self._revision(record.template)
-        del workload.owed[:1]
+        if workload.owed:
+            self._made_again(group, now - workload.owed.pop(0))
         if not workload.revision:
             workload.revision, workload.since = revision, now
             if self._opened:
@@ -289,6 +306,11 @@ class _DemandBuilder:
             workload.revision, workload.since = revision, now
             self._tell(now, Rollout(group, template))
         self._count(group, now)
+
+    def _made_again(self, group: Group, seconds: float) -> None:
+        """How long a workload took to notice; one with ordinals waits until the pod is gone."""
+        if group[1] == "Deployment":
+            self._delays.took("reaction", seconds)
 
     def _revision(self, template: int) -> str:
         """What pods of one revision have in common; those of a StatefulSet differ in their volumes."""

@@ -12,8 +12,8 @@ from karpool.model.labels import NODEPOOL
 from karpool.model.requests import effective_requests
 from karpool.recording import records as r
 from karpool.recording.history import History, histories, key_of
+from karpool.recording.parts import open_recording
 from karpool.recording.prices import offer_of
-from karpool.recording.reader import RecordingFile
 from karpool.virtual.recorder import DIGITS, HOUR, ClusterSample, Integral, PoolSummary, Run, RunSummary
 
 _AMOUNTS: Final = ("price", "unpriced", "nodes", "pods", "pending", "cpu", "memory", "cpuUsed", "memoryUsed")
@@ -24,7 +24,7 @@ def recorded_run(path: Path, catalog: Catalog, *, length: float, every: float) -
 
     Machines cost what the catalogue says, and what it does not price costs what was recorded.
     """
-    file = RecordingFile(path)
+    file = open_recording(path)
     history = History(file.header)
     meter = _Meter(history, catalog, every)
     begin: float | None = None
