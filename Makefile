@@ -29,7 +29,7 @@ SKIP_LIST := $(VENV)/skipped-tests
 WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation \
-	'recording --nodes 200'
+	'recording --nodes 200' 'console --seconds 5'
 
 .PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers docs release clean
 .DEFAULT_GOAL := setup
@@ -101,8 +101,9 @@ test-matrix: setup
 
 bench: setup
 	@$(COMPILE_KERNELS)
+	@scripts/ensure-chromium
 	@set -e; for question in $(BENCHMARKS); do \
-		echo "$$question"; set -- $$question; name=$$1; shift; $(BIN)/python benchmarks/$$name.py "$$@" --json; \
+		echo "$$question"; set -- $$question; name=$$1; shift; PYTHONPATH=. $(BIN)/python benchmarks/$$name.py "$$@" --json; \
 	done
 
 # Apart from the others: it needs the Kubernetes programs, and is long.

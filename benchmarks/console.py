@@ -2,8 +2,9 @@
 
 PYTHONPATH=. python benchmarks/console.py --nodes 10000 --pods 200000 --json
 
-Without `--beside`: the store of a cluster in memory, which changes 200 times a second for a minute, behind the same
-pages that `karpool ui` serves, in a headless Chromium. With `--beside`: `karpool run` on a real control plane that kwok
+Without `--beside`: the store of a cluster in memory, which changes 200 times a second, behind the same pages that
+`karpool ui` serves, in a headless Chromium. One pod carries the time as a label; how far the page is behind is how old
+that time is when the page knows of it. With `--beside`: `karpool run` on a real control plane that kwok
 plays, without and with fifty readers of its console in turn: how long its passes take, and whether it keeps its lease.
 """
 
@@ -30,7 +31,9 @@ from clusters import catalog, generate
 from live_cluster import LiveCluster
 from msgspec.structs import replace
 from playwright.async_api import Page, async_playwright
+from playwright.async_api import TimeoutError as TooLong
 from tests.live.control_plane import ControlPlane
+from tests.live.https import Client as Https
 from tests.live.programs import free_port
 
 from karpool.cli.catalog_options import CatalogOpener
@@ -56,6 +59,18 @@ SETTLING_SECONDS: Final = 20.0
 PLAN_SECONDS: Final = 15.0
 """How often a page that shows the plan of a cluster that changes asks for it."""
 LABELS_PER_SECOND: Final = 20.0
+STAMP: Final = "written-at"
+STAMP_SECONDS: Final = 0.5
+WATCH_STAMPS: Final = """key => {
+    window.stamps = [];
+    setInterval(() => {
+        const pod = window.karpool.live.fleet.podsByName.get(key);
+        const stamp = pod && Number(pod.labels["written-at"]);
+        const last = window.stamps.at(-1);
+        if (stamp && !(last && last[0] === stamp)) window.stamps.push([stamp, Date.now() - stamp]);
+    }, 20);
+}"""
+"""Notes in the page when it first knows of each time that was written on a pod: the time, and how long ago that is."""
 Figures = dict[str, Any]
 
 
@@ -88,21 +103,31 @@ def cluster_of(nodes: int, pods: int) -> Objects:
     return replace(objects, pods=tuple(listed[:pods]))
 
 
-def memory_mb(pid: int) -> float:
-    """What a process holds of its own and shares, in megabytes."""
-    found = re.search(r"^VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+def memory_mb(pid: int, what: str = "VmRSS") -> float:
+    """What a process holds of its own and shares, in megabytes; `VmHWM`: at most so far."""
+    found = re.search(rf"^{what}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(found[1]) * 1024 / MB if found else 0.0
 
 
 def renderers() -> list[int]:
-    """The processes that draw pages, of the browser that this process has started."""
+    """The processes that draw pages."""
+    return _started(b"--type=renderer")
+
+
+def answering() -> list[int]:
+    """The processes that work answers out."""
+    return _started(b"karpool.web.answering_process")
+
+
+def _started(word: bytes) -> list[int]:
+    """The processes with a word on their command line that descend from this one."""
     parents: dict[int, int] = {}
     drawing: list[int] = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             pid = int(entry.name)
             parents[pid] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if b"--type=renderer" in (entry / "cmdline").read_bytes():
+            if word in (entry / "cmdline").read_bytes():
                 drawing.append(pid)
     return [pid for pid in drawing if os.getpid() in _ancestors(pid, parents)]
 
@@ -118,20 +143,27 @@ def load_of_machine() -> Figures:
     return {"processors": os.cpu_count(), "load": round(os.getloadavg()[1], 1)}
 
 
-async def change(store: ClusterStore, rate: float, seconds: float) -> int:
-    """Move pods from node to node, so many a second; how many that were."""
+async def change(store: ClusterStore, rate: float, seconds: float, stamped: str) -> tuple[int, int]:
+    """Move pods from node to node, so many a second, and write the time on one of them; how many, and the last time."""
     random = Random(1)
-    pods = [pod for pod in store.pods.listed() if pod.spec.node_name]
+    pods = [pod for pod in store.pods.listed() if pod.spec.node_name and pod.key != stamped]
     nodes = [node.name for node in store.nodes.listed()]
-    began, done = time.monotonic(), 0
+    began, done, stamps, stamp = time.monotonic(), 0, 0, 0
     while (passed := time.monotonic() - began) < seconds:
         while done < passed * rate:
             pod = random.choice(pods)
             now = store.pods.get(pod.key) or pod
             store.pods.put(replace(now, spec=replace(now.spec, node_name=random.choice(nodes))))
             done += 1
+        if passed >= stamps * STAMP_SECONDS:
+            stamps, stamp = stamps + 1, round(time.time() * 1000)
+            marked = store.pods.get(stamped)
+            if marked is None:
+                raise SystemExit(f"pod {stamped} is gone")
+            labels = {**marked.metadata.labels, STAMP: str(stamp)}
+            store.pods.put(replace(marked, metadata=replace(marked.metadata, labels=labels)))
         await asyncio.sleep(0.01)
-    return done
+    return done, stamp
 
 
 @asynccontextmanager
@@ -148,47 +180,45 @@ async def browser_page() -> AsyncIterator[Page]:
         await browser.close()
 
 
-async def load(nodes: int, pods: int, rate: float, seconds: float) -> Figures:
+async def load(nodes: int, pods: int, rate: float, seconds: float, patience: float) -> Figures:
     """First paint, memory, and how far a page is behind while the cluster changes."""
     store = filled_store(cluster_of(nodes, pods))
     console = Console([GrownSource(store, catalog())])
-    async with serving(console_pages(console, Address("127.0.0.1", 0))) as bound, browser_page() as page:
-        address = f"http://{bound['/']}/"
+    async with browser_page() as page, serving(console_pages(console, Address("127.0.0.1", 0))) as bound:
+        # From the first request on, of a server that has made no row yet.
         began = time.monotonic()
-        shown = await console.cluster()
-        await shown.feed.nodes()
-        nodes_read = time.monotonic() - began
-        await shown.feed.ready()
-        rows = time.monotonic() - began
-        began = time.monotonic()
-        await page.goto(address)
+        await page.goto(f"http://{bound['/']}/")
         await page.wait_for_selector(".pool canvas, .pool .bar")
         painted = time.monotonic() - began
         await page.wait_for_function("() => window.karpool && window.karpool.live.complete")
         complete = time.monotonic() - began
-        lags: list[float] = []
-        changing = asyncio.create_task(change(store, rate, seconds))
-        while not changing.done():
-            lags.append(await _behind(page, store, shown.feed.fleet.number))
-            await asyncio.sleep(0.5)
-        began = time.monotonic()
-        await page.wait_for_function("(number) => window.karpool.live.number >= number", arg=shown.feed.fleet.number)
-        settled = time.monotonic() - began
+        stamped = next(pod.key for pod in store.pods.listed() if pod.spec.node_name)
+        await page.evaluate(WATCH_STAMPS, stamped)
+        changing = asyncio.create_task(change(store, rate, seconds, stamped))
+        changes, last = await changing
+        began_settling = time.monotonic()
+        await page.wait_for_function("last => window.stamps.at(-1)[0] >= last", arg=last)
+        settled = time.monotonic() - began_settling
+        lags = [lag / 1000 for _, lag in await page.evaluate("window.stamps")]
         heap = await page.evaluate("performance.memory.usedJSHeapSize")
+        drawn = round(max(map(memory_mb, renderers())))
+        # The page has asked for the plan by itself, which is made beside all that.
+        planned = await _planned(page, began, patience)
         figures = {
             "nodes": nodes,
             "pods": pods,
-            "node_rows_seconds": round(nodes_read, 2),
-            "all_rows_seconds": round(rows, 2),
             "first_paint_seconds": round(painted, 2),
             "all_pods_seconds": round(complete, 2),
+            "plan_seconds": planned,
             "page_heap_mb": round(heap / MB),
-            "page_process_mb": round(max(map(memory_mb, renderers()))),
-            "process_mb": round(memory_mb(os.getpid())),
-            "changes": await changing,
+            "page_process_mb": drawn,
+            "server_process_mb": round(memory_mb(os.getpid())),
+            "answering_process_mb": round(max((memory_mb(pid, "VmHWM") for pid in answering()), default=0)),
+            "changes": changes,
             "changes_per_second": rate,
-            "behind_median": statistics.median(lags),
-            "behind_most": max(lags),
+            "stamps_seen": len(lags),
+            "behind_seconds_median": round(statistics.median(lags), 2),
+            "behind_seconds_most": round(max(lags), 2),
             "caught_up_after_seconds": round(settled, 2),
             **load_of_machine(),
         }
@@ -196,9 +226,15 @@ async def load(nodes: int, pods: int, rate: float, seconds: float) -> Figures:
     return figures
 
 
-async def _behind(page: Page, _store: ClusterStore, number: int) -> float:
-    """By how many ticks of a quarter of a second the page is behind the server."""
-    return max(0, number - int(await page.evaluate("window.karpool.live.number")))
+async def _planned(page: Page, began: float, patience: float) -> float | None:
+    """When the page had the plan; None if that takes too long."""
+    try:
+        arrived = "() => window.karpool.planned.answer !== null && window.karpool.planned.at"
+        found = await page.wait_for_function(arrived, timeout=patience * 1000)
+        at = await found.json_value()
+    except TooLong:
+        return None
+    return round(at / 1000 - time.time() + time.monotonic() - began, 2)
 
 
 # -- beside a controller -------------------------------------------------------------------------------------------
@@ -254,6 +290,7 @@ async def watched(plane: ControlPlane, pages: int, seconds: float, rounds: int) 
                 beside.append(await passes_of(running, seconds))
             read.append(figures)
         lost = (plane.folder / "karpool.log").read_text().count("no longer leading")
+        transitions = await asyncio.to_thread(lease_transitions, plane.kubeconfig())
         memory = running.memory()["now"]
     finally:
         running.stop()
@@ -263,12 +300,19 @@ async def watched(plane: ControlPlane, pages: int, seconds: float, rounds: int) 
         "beside": beside,
         "slower_percent": round(100 * (after / before - 1), 1),
         "lease_lost": lost,
+        "lease_transitions": transitions,
         "memory_mb": memory,
         "pages": pages,
         "pages_failed": sum(part["pages_failed"] for part in read),
         "events_read": sum(part["events_read"] for part in read),
         "plans_read": sum(part["plans_read"] for part in read),
     }
+
+
+def lease_transitions(kubeconfig: Path) -> int:
+    """How often the lease has gone to another holder."""
+    lease = Https(kubeconfig).get("/apis/coordination.k8s.io/v1/namespaces/karpool/leases/karpool").body
+    return int(lease["spec"].get("leaseTransitions") or 0)
 
 
 async def passes_of(running: Running, seconds: float) -> Figures:
@@ -326,12 +370,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--beside", action="store_true", help="measure a controller with open pages")
     parser.add_argument("--pages", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3, help="how often to measure without and with open pages")
+    parser.add_argument("--plan-seconds", type=float, default=900.0, help="how long to wait for the plan")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     if given.beside:
         figures = asyncio.run(beside(given.nodes, given.pods, given.pages, given.seconds, given.rounds))
     else:
-        figures = asyncio.run(load(given.nodes, given.pods, given.rate, given.seconds))
+        figures = asyncio.run(load(given.nodes, given.pods, given.rate, given.seconds, given.plan_seconds))
     if given.json:
         print(msgspec.json.encode(figures).decode())
     else:

@@ -21,6 +21,7 @@ from karpool.cluster.node_groups import GroupOptions
 from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.kube.store import Store
+from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
 from karpool.web.answering import COLLECTIONS, Answering
@@ -117,6 +118,25 @@ def test_a_longer_look_is_offered_where_a_quick_one_did_not_look_globally(monkey
     assert (first["whatIf"]["search"], first["longer"]) == ("prefix", True)
     assert (longer["whatIf"]["search"], longer["longer"]) == ("global, effort 0", False)
     assert answer(answers_of(store), "what-if", knobs=knobs)["longer"] is False
+
+
+def test_where_today_ends_is_known_before_a_knob_is_turned() -> None:
+    answers = answers_of(half_empty())
+    said = answer(answers, "today")
+    assert said["search"] == "prefix"
+    turned = answer(answers, "what-if", knobs='[{"knob": "nodeFee", "value": 1}]')
+    assert turned["whatIf"]["today"] == said["today"]
+
+
+def test_bounds_of_blockers_are_told_before_their_worth() -> None:
+    store = half_empty()
+    for name in ("a", "b"):
+        store.pods.put(pod(f"on-{name}", node=name, cpu="500m", memory="1Gi", annotations={DO_NOT_DISRUPT: "true"}))
+    early: list[bytes] = []
+    last = answers_of(store).answer(read_question("blockers", {}), silent, early.append)
+    first = msgspec.json.decode(early[0])["blockers"]["blockers"]
+    assert {lift["computed"] for lift in first} == {False}
+    assert any(lift["computed"] for lift in msgspec.json.decode(last)["blockers"]["blockers"])
 
 
 def test_blockers_and_costs_are_answered() -> None:

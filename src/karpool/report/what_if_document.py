@@ -32,15 +32,16 @@ class EndPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class WhatIfDocument(DocumentPart, frozen=True, kw_only=True):
-    """Where plans end today and with knobs turned; `search` is the one that both were found with.
+    """Where plans end today and with knobs turned, and the search that each was found with.
 
-    `onwards`: `then` is the plan of today and what the knobs let come after it, as a plan from scratch ended dearer.
+    `onwards`: `then` is the plan of today and what the knobs let come after it.
     """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
     kind: Literal["WhatIf"] = "WhatIf"
     time: datetime
     search: str
+    today_search: str
     knobs: tuple[dict[str, Any], ...]
     words: tuple[str, ...]
     today: EndPart
@@ -89,6 +90,7 @@ class BlockersDocument(DocumentPart, frozen=True, kw_only=True):
     kind: Literal["Blockers"] = "Blockers"
     time: datetime
     search: str
+    today_search: str
     by: str
     today: EndPart
     held: int
@@ -100,6 +102,7 @@ def what_if_document(answer: Answer) -> WhatIfDocument:
     return WhatIfDocument(
         time=answer.question.now,
         search=search_words(answer.question.settings),
+        today_search=search_words(answer.today_settings),
         knobs=tuple(map(_knob, answer.knobs)),
         words=tuple(knob.words for knob in answer.knobs),
         today=end_part(answer.today),
@@ -114,6 +117,7 @@ def blockers_document(
     return BlockersDocument(
         time=what_if.question.now,
         search=search_words(what_if.question.settings),
+        today_search=search_words(found.today_settings),
         by="" if grouping is None else str(grouping),
         today=end_part(found.today),
         held=found.held,

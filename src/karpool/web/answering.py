@@ -19,7 +19,7 @@ import structlog
 
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
-from karpool.web.messages import LENGTH, Answered, Ask, Drop, Failed, Progressed, Start, Update
+from karpool.web.messages import LENGTH, Answered, Ask, Drop, Failed, Foreseen, Progressed, Start, Update
 from karpool.web.questions import Decider, Question, QuestionError
 from karpool.wire.objects import Object
 
@@ -74,6 +74,7 @@ class _Pending:
     started: float
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     progress: Progressed | None = None
+    foreseen: Foreseen | None = None
     answer: bytes | None = None
     problem: str = ""
     waiting: int = 0
@@ -127,8 +128,8 @@ class Answering:
         self._kept: dict[Question, _Kept] = {}
         self._latest = 0
 
-    async def ask(self, question: Question) -> AsyncGenerator[Progressed | bytes, None]:
-        """Progress, and at the end the answer; raises a QuestionError if there is none."""
+    async def ask(self, question: Question) -> AsyncGenerator[Progressed | Foreseen | bytes, None]:
+        """Progress, what is known early, and at the end the answer; raises a QuestionError if there is none."""
         kept = self._still_good(question)
         if kept is not None:
             yield kept
@@ -139,8 +140,13 @@ class Answering:
         try:
             if known is None:
                 await self._put(pending)
+            foreseen: Foreseen | None = None
             while not pending.done:
                 changed = pending.changed
+                if pending.foreseen is not foreseen:
+                    foreseen = pending.foreseen
+                    if foreseen is not None:
+                        yield foreseen
                 if pending.progress is not None:
                     yield pending.progress
                 await changed.wait()
@@ -312,6 +318,9 @@ class Answering:
             return
         if isinstance(message, Progressed):
             pending.progress = message
+            pending.tell()
+        elif isinstance(message, Foreseen):
+            pending.foreseen = message
             pending.tell()
         elif isinstance(message, Answered):
             pending.answer = message.answer

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 
 from karpool.web.answers import Answers
 from karpool.web.journal_file import JournalFile
-from karpool.web.messages import LENGTH, Answered, Ask, Drop, Failed, Progressed, Start, Update
+from karpool.web.messages import LENGTH, Answered, Ask, Drop, Failed, Foreseen, Progressed, Start, Update
 from karpool.web.questions import QuestionError
 from karpool.wire.problems import InputError
 
@@ -66,7 +66,9 @@ class AnsweringProcess:
     def _work(self, asked: Ask) -> None:
         self._working.append(asked)
         try:
-            answer = self._answers.answer(asked.question, self._progress)
+            answer = self._answers.answer(
+                asked.question, self._progress, lambda known: self._send(Foreseen(asked.number, known))
+            )
         except Dropped:
             pass
         except (QuestionError, InputError) as error:

@@ -4,12 +4,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.what_if.answer import WhatIf
+from karpool.disruption.what_if.answer import Walked, WhatIf, walked
 from karpool.disruption.what_if.question import KnobError
 from karpool.disruption.what_if.quick import AT_ONCE
 from karpool.model.objects import Objects
@@ -21,6 +21,7 @@ from karpool.web.questions import (
     CostsQuestion,
     DecidedCluster,
     Decider,
+    Foreseeing,
     LongerWhatIfQuestion,
     MomentQuestion,
     NodeQuestion,
@@ -30,6 +31,7 @@ from karpool.web.questions import (
     Question,
     QuestionError,
     TimelineQuestion,
+    TodayQuestion,
     WhatIfQuestion,
 )
 from karpool.wire.objects import Object, encode_value
@@ -37,9 +39,20 @@ from karpool.wire.objects import Object, encode_value
 _SAME_BASIS: Final = 60.0
 """For so many seconds what-ifs about a living cluster are compared with the same plan of today."""
 _BLOCKERS: Final = 20
+_BETWEEN: Final = 1.0
+"""Seconds between two looks at an answer that is not complete."""
 _ANY: Final = sys.maxsize
 """However many nodes there are."""
 _MISSING: Final = "no journal is read; start with --journal FILE, the same file as that of karpool run"
+
+
+class _PlanEnd(NamedTuple):
+    """Where the whole plan ends, of which cluster it is, and when it was made."""
+
+    changes: int
+    at: float
+    cluster: DecidedCluster
+    end: Walked
 
 
 class Answers:
@@ -52,6 +65,7 @@ class Answers:
         self._changes = 0
         self._context: tuple[int, DecisionContext] | None = None
         self._planned: Planned | None = None
+        self._plan_end: _PlanEnd | None = None
         self._bases: dict[int, tuple[int, float, DecidedCluster, WhatIf]] = {}
 
     def update(self, collection: str, changed: Mapping[str, Object | None]) -> None:
@@ -64,16 +78,20 @@ class Answers:
             else:
                 kept[key] = entry
 
-    def answer(self, question: Question, progress: Progress) -> bytes:
-        """The answer as JSON; raises a QuestionError if there is none."""
+    def answer(
+        self, question: Question, progress: Progress, foresee: Callable[[bytes], None] = lambda _: None
+    ) -> bytes:
+        """The answer as JSON; raises a QuestionError if there is none. `foresee` is told what is known early."""
+        if isinstance(question, BlockersQuestion):
+            return _encoded(self._blockers(question, progress, _seldom(lambda known: foresee(_encoded(known)))))
         how: Callable[[Any, Progress], Answer] = getattr(self, f"_{question.__struct_config__.tag}")
-        return msgspec.json.encode(how(question, progress), enc_hook=encode_value)
+        return _encoded(how(question, progress))
 
     def _cluster(self) -> DecidedCluster:
         collections: dict[str, Any] = {name: tuple(kept.values()) for name, kept in self._objects.items()}
         return self._decide(Objects(**collections))
 
-    def _today(self) -> DecisionContext:
+    def _now(self) -> DecisionContext:
         """The cluster of now, in a context that no answer changes."""
         if self._context is None or self._context[0] != self._changes:
             self._context = (self._changes, self._cluster().subject.context())
@@ -82,15 +100,23 @@ class Answers:
     # -- plan and explanations -----------------------------------------------------------------------------------
 
     def _plan(self, _: PlanQuestion, progress: Progress) -> Answer:
+        return self._made_plan(progress).answer
+
+    def _made_plan(self, progress: Progress) -> Planned:
+        """A plan of now, which what-ifs go on from."""
+        changes = self._changes  # more may come while the plan is made
         self._planned = planned(self._cluster(), progress)
-        return self._planned.answer
+        subject = self._planned.cluster.subject
+        end = walked(subject, self._planned.plan, self._planned.after)
+        self._plan_end = _PlanEnd(changes, time.monotonic(), self._planned.cluster, end)
+        return self._planned
 
     def _node(self, question: NodeQuestion, _: Progress) -> Answer:
         from karpool.disruption.decision_pass import DecisionPass
         from karpool.disruption.explain import explain_node
         from karpool.report.assemble import explanation
 
-        context = self._today()
+        context = self._now()
         row = context.snapshot.nodes.rows.get(question.name)
         if row is None:
             raise QuestionError(f"there is no node {question.name} now")
@@ -99,9 +125,16 @@ class Answers:
     def _pod(self, question: PodQuestion, _: Progress) -> Answer:
         from karpool.web.pod_answer import pod_answer
 
-        return {"pod": pod_answer(self._today(), question.name)}
+        return {"pod": pod_answer(self._now(), question.name)}
 
     # -- what-ifs ------------------------------------------------------------------------------------------------
+
+    def _today(self, __: TodayQuestion, progress: Progress) -> Answer:
+        from karpool.disruption.what_if.quick import search_words
+        from karpool.report.what_if_document import end_part
+
+        _, what_if = self._what_ifs(AT_ONCE, progress)
+        return {"today": end_part(what_if.today.end), "search": search_words(what_if.question.settings)}
 
     def _what_if(self, question: WhatIfQuestion, progress: Progress) -> Answer:
         return self._turned(question.knobs, AT_ONCE, progress)
@@ -127,43 +160,58 @@ class Answers:
                 "scenario": scenario_file(cluster.subject, knobs),
                 "options": exported.options,
                 "byHand": exported.by_hand,
-                "longer": what_if.question.settings.search != cluster.subject.settings.search,
+                "longer": what_if.hasty,
             }
         except KnobError as error:
             raise QuestionError(str(error)) from None
 
     def _what_ifs(self, global_up_to: int, progress: Progress) -> tuple[DecidedCluster, WhatIf]:
         """What-ifs that are compared with one plan of today."""
-        now = time.monotonic()
+        now, made = time.monotonic(), self._plan_end
         if global_up_to in self._bases:
             changes, since, cluster, what_if = self._bases[global_up_to]
             if changes == self._changes or now - since < _SAME_BASIS:
+                if made is not None and made.changes == changes:
+                    what_if.planned = made.end
                 return cluster, what_if
-        cluster = self._cluster()
-        what_if = WhatIf(cluster.subject, global_up_to=global_up_to, progress=progress)
-        self._bases[global_up_to] = (self._changes, now, cluster, what_if)
+        if made is not None and (made.changes == self._changes or now - made.at < _SAME_BASIS):
+            changes, cluster, planned_end = made.changes, made.cluster, made.end
+        else:
+            changes, cluster, planned_end = self._changes, self._cluster(), None
+        what_if = WhatIf(cluster.subject, global_up_to=global_up_to, progress=progress, planned=planned_end)
+        self._bases[global_up_to] = (changes, now, cluster, what_if)
         return cluster, what_if
 
-    def _blockers(self, question: BlockersQuestion, progress: Progress) -> Answer:
-        from karpool.disruption.what_if.blockers import Blocker, blockers_of
+    def _blockers(self, question: BlockersQuestion, progress: Progress, foresee: Foreseeing) -> Answer:
+        from karpool.disruption.what_if.blockers import Blocker, Blockers, blockers_of
         from karpool.disruption.what_if.quick import SOON
         from karpool.report.blockers_table import blockers_csv
         from karpool.report.costs import GroupingError, read_grouping
-        from karpool.report.what_if_document import blockers_document, owner_of
+        from karpool.report.what_if_document import BlockersDocument, blockers_document, owner_of
 
         try:
             grouping = read_grouping(question.by) if question.by else None
         except GroupingError as error:
             raise QuestionError(str(error)) from None
-        cluster = self._cluster()
-        what_if = WhatIf(cluster.subject, global_up_to=SOON, progress=progress)
+        # Beyond this size both are made by the same quick search, and are one.
+        nodes = len(self._objects.get("nodes", ()))
+        cluster, what_if = self._what_ifs(SOON if nodes <= SOON else AT_ONCE, progress)
         namespaces = {entry.name: entry for entry in cluster.subject.objects.namespaces}
 
         def owner(blocker: Blocker) -> str:
             return "" if grouping is None else owner_of(blocker, grouping, namespaces)
 
-        found = blockers_of(what_if, _BLOCKERS, owner=owner, progress=progress)
-        document = blockers_document(what_if, found, grouping, cluster.warnings)
+        def written(found: Blockers) -> BlockersDocument:
+            return blockers_document(what_if, found, grouping, cluster.warnings)
+
+        found = blockers_of(
+            what_if,
+            _BLOCKERS,
+            owner=owner,
+            progress=progress,
+            so_far=lambda known: foresee({"blockers": written(known)}),
+        )
+        document = written(found)
         return {"blockers": document, "csv": blockers_csv(document)}
 
     def _costs(self, question: CostsQuestion, progress: Progress) -> Answer:
@@ -173,9 +221,7 @@ class Answers:
             grouping = read_grouping(question.by)
         except GroupingError as error:
             raise QuestionError(str(error)) from None
-        if self._planned is None:
-            self._planned = planned(self._cluster(), progress)
-        made = self._planned
+        made = self._planned or self._made_plan(progress)
         before = CostTally(made.cluster.subject.context(), grouping)
         costs = before.compare(CostTally(made.after, grouping))
         return {"costs": costs, "time": made.cluster.subject.now}
@@ -195,3 +241,21 @@ class Answers:
         if at.tzinfo is None:
             raise QuestionError(f"{question.at!r} has no time zone")
         return {"moment": self._journal.timeline().fleet_at(at)}
+
+
+def _encoded(answer: Answer) -> bytes:
+    return msgspec.json.encode(answer, enc_hook=encode_value)
+
+
+def _seldom(tell: Foreseeing) -> Foreseeing:
+    """Tells the first of what it is told, and then no more than one a second."""
+    last = -_BETWEEN
+
+    def maybe(known: Any) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _BETWEEN:
+            last = now
+            tell(known)
+
+    return maybe

@@ -14,6 +14,7 @@ from karpool.web.questions import (
     Question,
     QuestionError,
     TimelineQuestion,
+    TodayQuestion,
     WhatIfQuestion,
 )
 
@@ -55,6 +56,7 @@ _READERS: Final[dict[str, Callable[[Query], Question]]] = {
     "plan": lambda _query: PlanQuestion(),
     "node": lambda query: NodeQuestion(_name(query)),
     "pod": lambda query: PodQuestion(_name(query)),
+    "today": lambda _query: TodayQuestion(),
     "what-if": lambda query: WhatIfQuestion(_knobs(query)),
     "longer-what-if": lambda query: LongerWhatIfQuestion(_knobs(query)),
     "blockers": lambda query: BlockersQuestion(_grouping(query, "")),

@@ -45,6 +45,13 @@ class Progressed(NamedTuple):
     most: int | None
 
 
+class Foreseen(NamedTuple):
+    """What is known of an answer before it is complete."""
+
+    number: int
+    answer: bytes
+
+
 class Answered(NamedTuple):
     number: int
     answer: bytes

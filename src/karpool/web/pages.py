@@ -16,7 +16,7 @@ from karpool.observability.serving import Address, Handler, Page
 from karpool.web.access import HEADERS, checked
 from karpool.web.asking import read_question
 from karpool.web.console import Console, NotReadyError, ShownCluster
-from karpool.web.messages import Progressed
+from karpool.web.messages import Foreseen, Progressed
 from karpool.web.questions import QuestionError
 from karpool.wire.problems import InputError
 
@@ -135,7 +135,7 @@ async def _events(request: web.Request, cluster: ShownCluster) -> web.StreamResp
 
 
 async def _answer(request: web.Request, cluster: ShownCluster) -> web.StreamResponse:
-    """Lines: progress while the answer is worked out, and the answer or the problem at the end."""
+    """Lines: progress while the answer is worked out, what is known early, and the answer or the problem at the end."""
     try:
         question = read_question(request.match_info["what"], request.query)
     except QuestionError as error:
@@ -154,7 +154,9 @@ async def _answer(request: web.Request, cluster: ShownCluster) -> web.StreamResp
     return response
 
 
-def _line(said: Progressed | bytes) -> bytes:
+def _line(said: Progressed | Foreseen | bytes) -> bytes:
+    if isinstance(said, Foreseen):
+        return b'{"foreseen":' + said.answer + b"}\n"
     if isinstance(said, bytes):
         return b'{"answer":' + said + b"}\n"
     return msgspec.json.encode({"progress": [said.what, said.done, said.most]}) + b"\n"

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.plan import Planner
+from karpool.disruption.plan import Plan, Planner
 from karpool.report.assemble import draw
 from karpool.report.document import DrawnNode
 from karpool.web.questions import Answer, DecidedCluster, Progress
@@ -17,6 +17,7 @@ class Planned(NamedTuple):
 
     cluster: DecidedCluster
     after: DecisionContext
+    plan: Plan
     answer: Answer
 
 
@@ -29,7 +30,7 @@ def planned(cluster: DecidedCluster, progress: Progress) -> Planned:
     plan = planner.plan(bound=True)
     new = {node.name: _size(node) for node in draw(planner.context) if node.name not in known}
     document = cluster.document(plan)
-    return Planned(cluster, planner.context, {"plan": document, "today": today, "newNodes": new})
+    return Planned(cluster, planner.context, plan, {"plan": document, "today": today, "newNodes": new})
 
 
 def cluster_rows(context: DecisionContext) -> dict[str, Any]:

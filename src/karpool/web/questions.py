@@ -36,6 +36,10 @@ class Decider(Protocol):
         """The cluster that these objects are, now."""
 
 
+Foreseeing = Callable[[Any], None]
+"""Takes what is known of an answer before it is complete."""
+
+
 class Question(msgspec.Struct, frozen=True, tag=True):
     """Something to ask about a cluster."""
 
@@ -61,6 +65,10 @@ class PodQuestion(Question, frozen=True, tag="pod"):
     """Why a pod is where it is, and where it could be."""
 
     name: str
+
+
+class TodayQuestion(Question, frozen=True, tag="today"):
+    """Where the plan ends that first answers to what-ifs are compared with; asked early, so that it is there."""
 
 
 class WhatIfQuestion(Question, frozen=True, tag="what_if"):

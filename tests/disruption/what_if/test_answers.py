@@ -89,6 +89,26 @@ def test_the_search_of_the_settings_is_used_if_somebody_waits() -> None:
     assert WhatIf(question(search=GLOBAL), global_up_to=None).question.settings.effort == 2
 
 
+def test_in_haste_a_prohibition_that_falls_is_judged_from_the_end_of_today() -> None:
+    made = question(*two_half_empty(annotations=KEPT), search=GLOBAL)
+    hasty = WhatIf(made, global_up_to=1)
+    answer = hasty.ask([DoNotDisruptOff()])
+    assert (hasty.hasty, answer.onwards) == (True, True)
+    assert answer.today.after.price - answer.then.after.price == pytest.approx(0.2)
+    assert not hasty.ask([NodeFee(value=1.0)]).onwards
+    assert not WhatIf(made).hasty
+
+
+def test_a_better_plan_of_today_counts_where_prohibitions_fall() -> None:
+    made = question(search=GLOBAL)
+    best = walk(made)
+    asked = WhatIf(made, global_up_to=1, planned=best)
+    document = what_if_document(asked.ask([DoNotDisruptOff()]))
+    assert (document.today_search, document.search) == ("global, effort 2", "prefix")
+    assert document.today.price_after == pytest.approx(best.end.after.price)
+    assert what_if_document(asked.ask([NodeFee(value=1.0)])).today_search == "prefix"
+
+
 RELAXING: tuple[Knob, ...] = (
     BudgetsOff(),
     DoNotDisruptOff(),

@@ -13,7 +13,7 @@ from tests.factories import claim_for, namespace, pdb
 from tests.tables import row, table
 
 from karpool.disruption.brakes.settings import BrakeSettings
-from karpool.disruption.settings import PREFIX, DisruptionSettings
+from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings
 from karpool.disruption.what_if.answer import WhatIf
 from karpool.disruption.what_if.blockers import Blockers, Lift, blockers_of
 from karpool.disruption.what_if.question import Question
@@ -243,3 +243,15 @@ def test_a_used_up_rate_has_no_knob() -> None:
     lifts = [lift for lift in found(made).lifts if lift.blockers[0].rule.code == "RateReached"]
     assert lifts
     assert all(lift.worth is None and not lift.knobs for lift in lifts)
+
+
+@table(row("with the search of the settings", search=PREFIX), row("in haste", search=GLOBAL))
+def test_bounds_are_known_before_what_blockers_are_worth(search: str) -> None:
+    made = question([half_empty("a", annotations=KEPT), FULL])
+    made = replace(made, settings=replace(SETTINGS, search=search))
+    heard: list[Blockers] = []
+    last = blockers_of(WhatIf(made, global_up_to=1), 20, so_far=heard.append)
+    assert {lift.worth for lift in heard[0].lifts} == {None}
+    assert heard[-1] == last
+    assert last.lifts[0].worth is not None
+    assert last.lifts[0].worth.savings == pytest.approx(0.2)

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from karpool.disruption.plan import ClusterTotals, Planner, Progress
+from karpool.disruption.command import Command
+from karpool.disruption.context import DecisionContext
+from karpool.disruption.plan import ClusterTotals, Plan, Planner, Progress
 from karpool.disruption.policies import HAIR
+from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.what_if.knob import Knob, turned
 from karpool.disruption.what_if.question import Question
 from karpool.disruption.what_if.quick import AT_ONCE, quick
@@ -48,28 +51,41 @@ class Walked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Where plans end today and with knobs turned, found with the same search."""
+    """Where plans end today and with knobs turned."""
 
     question: Question
     """The question with knobs turned, under the settings of the search."""
+    today_settings: DisruptionSettings
+    """Those under which the plan of today was found: with the same search, or with a longer one."""
     knobs: tuple[Knob, ...]
     today: PlanEnd
     then: PlanEnd
     onwards: bool
-    """Whether `then` is the plan of today and what the knobs let come after it, because that ends cheaper."""
+    """Whether `then` is the plan of today and what the knobs let come after it."""
 
 
 class WhatIf:
     """Answers what-ifs about one cluster; what is planned for today is kept, so that it is planned once."""
 
     def __init__(
-        self, question: Question, *, global_up_to: int | None = AT_ONCE, progress: Progress | None = None
+        self,
+        question: Question,
+        *,
+        global_up_to: int | None = AT_ONCE,
+        progress: Progress | None = None,
+        planned: Walked | None = None,
     ) -> None:
-        """`global_up_to`: how many nodes may make people wait for a global search; None: it is as the settings say."""
+        """`global_up_to`: how many nodes may make people wait for a global search; None: it is as the settings say.
+
+        `planned`: a plan of today that was looked for longer, under the settings of the question as they are.
+        """
+        self._asked, self.planned = question.settings, planned
         if global_up_to is not None:
             settings = quick(question.settings, len(question.objects.nodes), global_up_to)
             question = replace(question, settings=settings)
         self.question = question
+        self.hasty = question.settings.search != self._asked.search
+        """Whether there are too many nodes for the search that the settings name."""
         self._progress = progress
 
     @cached_property
@@ -81,14 +97,30 @@ class WhatIf:
         """Turn knobs; a `KnobError` if one does not fit.
 
         A search that is quick finds one good end of many. Where nothing but prohibitions fall, no end may be dearer
-        than that of today, so it then goes on from there.
+        than that of today, so it then goes on from there; in haste it does so at once. Then it is also the best plan
+        of today that counts, however it was found.
         """
-        question, today = turned(self.question, knobs), self.today.end
-        then = walk(question, self._progress).end
-        if then.after.price > today.after.price + HAIR and all(knob.relaxes(self.question) for knob in knobs):
-            later = walk(turned(self.today.there, knobs), self._progress).end
-            return Answer(question, tuple(knobs), today, today.then(later), onwards=True)
-        return Answer(question, tuple(knobs), today, then, onwards=False)
+        question = turned(self.question, knobs)
+        relaxing = all(knob.relaxes(self.question) for knob in knobs)
+        today, settings = self.best if relaxing else (self.today, self.question.settings)
+        if not (relaxing and self.hasty):
+            then = walk(question, self._progress).end
+            if not relaxing or then.after.price <= today.end.after.price + HAIR:
+                return Answer(question, settings, tuple(knobs), today.end, then, onwards=False)
+        later = self.onwards(knobs, today).end
+        return Answer(question, settings, tuple(knobs), today.end, today.end.then(later), onwards=True)
+
+    @property
+    def best(self) -> tuple[Walked, DisruptionSettings]:
+        """The best plan of today that is known, and what it was found with."""
+        if self.planned is not None:
+            return self.planned, self._asked
+        return self.today, self.question.settings
+
+    def onwards(self, knobs: Sequence[Knob], start: Walked | None = None) -> Walked:
+        """Go on from the end of a plan, that of today, with knobs turned."""
+        there = replace((start or self.today).there, settings=self.question.settings)
+        return walk(turned(there, knobs), self._progress)
 
 
 def walk(question: Question, progress: Progress | None = None) -> Walked:
@@ -96,12 +128,21 @@ def walk(question: Question, progress: Progress | None = None) -> Walked:
     planner = Planner(question.context(), progress)
     before = planner.totals()
     planner.walk()
-    commands = [step.command for step in planner.steps]
-    end = PlanEnd(
+    end = _end(before, planner.totals(), [step.command for step in planner.steps])
+    return Walked(end, reached(question, planner.context))
+
+
+def walked(question: Question, plan: Plan, context: DecisionContext) -> Walked:
+    """A plan that was made for a question, and the context at its end."""
+    commands = [step.command for step in plan.steps]
+    return Walked(_end(plan.before, plan.after, commands), reached(question, context))
+
+
+def _end(before: ClusterTotals, after: ClusterTotals, commands: Sequence[Command]) -> PlanEnd:
+    return PlanEnd(
         before=before,
-        after=planner.totals(),
+        after=after,
         steps=len(commands),
         evictions=sum(len(command.evicted) + len(command.ended) for command in commands),
         launches=sum(len(command.replacements) for command in commands),
     )
-    return Walked(end, reached(question, planner.context))

@@ -15,6 +15,7 @@ from karpool.disruption.candidate import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.plan import Progress
 from karpool.disruption.policies import HAIR
+from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.what_if.answer import PlanEnd, Walked, WhatIf, walk
 from karpool.disruption.what_if.holds import Rule, holds_of, wide_rules
 from karpool.disruption.what_if.knob import Knob, turned
@@ -74,6 +75,8 @@ class Blockers:
     """All blockers of a cluster, those that are worth most first, after a plan for today."""
 
     today: PlanEnd
+    today_settings: DisruptionSettings
+    """Those under which the plan for today was found."""
     held: int
     """How many nodes something holds at the end of that plan."""
     lifts: tuple[Lift, ...]
@@ -84,20 +87,36 @@ Naming = Callable[[Blocker], str]
 
 
 def blockers_of(
-    what_if: WhatIf, most: int, *, owner: Naming = lambda _: "", progress: Progress | None = None
+    what_if: WhatIf,
+    most: int,
+    *,
+    owner: Naming = lambda _: "",
+    progress: Progress | None = None,
+    so_far: Callable[[Blockers], None] = lambda _: None,
 ) -> Blockers:
-    """Find all blockers, and what the `most` with the highest bounds are worth; half of them may be about moves."""
+    """Find all blockers, and what the `most` with the highest bounds are worth; half of them may be about moves.
+
+    `so_far` is told what is known as it becomes known: the bounds first, and then one worth after the other.
+    """
     say = progress or (lambda _what, _done, _all: None)
-    holding = _Holding(what_if.today)
+
+    today, settings = what_if.best if what_if.hasty else (what_if.today, what_if.question.settings)
+
+    def known() -> Blockers:
+        return Blockers(today.end, settings, holding.held, tuple(sorted(lifts, key=_by_worth)))
+
+    holding = _Holding(today, what_if.question.settings)
     lifts = sorted(holding.lifts(owner), key=_by_bound)
+    so_far(known())
     asked = {True: 0, False: 0}
     for place, lift in enumerate(lifts):
         enough = sum(asked.values()) >= most or (lift.wide and 2 * asked[True] >= most)
         if lift.knobs and not enough and not _is_settled(lifts[:place], lift, most):
             say("Lifting blockers", sum(asked.values()), min(most, len(lifts)))
             asked[lift.wide] += 1
-            lifts[place] = _computed(what_if, lift)
-    return Blockers(what_if.today.end, holding.held, tuple(sorted(lifts, key=_by_worth)))
+            lifts[place] = _computed(what_if, today, lift)
+            so_far(known())
+    return known()
 
 
 def _is_settled(before: Sequence[Lift], lift: Lift, most: int) -> bool:
@@ -108,9 +127,16 @@ def _is_settled(before: Sequence[Lift], lift: Lift, most: int) -> bool:
     return lift.bound <= HAIR or better >= most
 
 
-def _computed(what_if: WhatIf, lift: Lift) -> Lift:
+def _computed(what_if: WhatIf, start: Walked, lift: Lift) -> Lift:
     """The lift with its worth."""
-    today, then = what_if.today.end, walk(turned(what_if.question, lift.knobs))
+    today = start.end
+    if what_if.hasty:
+        # From the end of the plan of today there is little left to plan, and no luck.
+        then = what_if.onwards(lift.knobs, start)
+        evictions = then.end.evictions
+    else:
+        then = walk(turned(what_if.question, lift.knobs))
+        evictions = then.end.evictions - today.evictions
     staying = {node.name for node in then.there.objects.nodes}
     freed = sum(name not in staying for name in lift.alone)
     saved = today.after.price - then.end.after.price
@@ -119,7 +145,7 @@ def _computed(what_if: WhatIf, lift: Lift) -> Lift:
     worth = Worth(
         savings=saved if lift.bound is None else min(saved, lift.bound),
         nodes=today.after.nodes - then.end.after.nodes,
-        evictions=then.end.evictions - today.evictions,
+        evictions=evictions,
         freed=freed,
     )
     return replace(lift, worth=worth)
@@ -142,8 +168,8 @@ def _named(lift: Lift) -> tuple[str, str]:
 class _Holding:
     """Which rules hold which nodes at the end of a plan."""
 
-    def __init__(self, walked: Walked) -> None:
-        context = walked.there.context()
+    def __init__(self, walked: Walked, settings: DisruptionSettings) -> None:
+        context = replace(walked.there, settings=settings).context()
         decision_pass = DecisionPass(context)
         self._blockers: dict[Rule, Blocker] = {}
         self._by_node: dict[str, frozenset[Rule]] = {}

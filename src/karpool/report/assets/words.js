@@ -9,6 +9,20 @@ function money(value, unit = " $/h") {
   return value.toLocaleString("en-US", digits) + unit;
 }
 
+/* Prices that stand under or beside each other: all have the decimals that the largest of them has. */
+function alike(values) {
+  const sizes = values.filter((value) => value !== null && value !== undefined).map(Math.abs).filter((size) => size >= 5e-5);
+  const [least, most] = [Math.min(Infinity, ...sizes), Math.max(0, ...sizes)];
+  const fine = sizes.some((size) => Math.abs(size * 100 - Math.round(size * 100)) > 0.01);
+  const digits = most >= 1000 && least >= 10 ? 0 : most >= 1 || !fine ? 2 : 4;
+  return (value, unit = " $/h") => {
+    if (value === null || value === undefined) return "?" + unit;
+    const tiny = value && Math.abs(value) < 0.5 / 10 ** digits;
+    if (tiny && Math.abs(value) >= 5e-5) return (value < 0 ? "> −" : "< ") + (1 / 10 ** digits).toFixed(digits) + unit;
+    return (tiny ? 0 : value).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + unit;
+  };
+}
+
 function number(value) {
   return value.toLocaleString("en-US");
 }

@@ -36,17 +36,19 @@ export class BlockersView {
     this.labelInput.hidden = this.by !== "label";
     const by = this.by === "label" ? `label=${this.label}` : this.by;
     const busy = working("Looking for what holds nodes …");
-    this.body.replaceChildren(element("section.card", null, busy, element("p.quiet", null, "The engine plans again with each blocker lifted. That takes seconds for hundreds of nodes, and up to two minutes for thousands.")));
+    this.body.replaceChildren(element("section.card", null, busy, element("p.quiet", null, "The engine plans again with each blocker lifted. That takes seconds for hundreds of nodes, and a minute for thousands; what is known is shown at once.")));
     try {
-      const answer = await ask(this.page.live, "blockers", by ? { by } : {}, { progress: busy.progress, signal: asking.signal });
+      const answer = await ask(this.page.live, "blockers", by ? { by } : {}, { progress: busy.progress, foreseen: ({ blockers }) => this.show(blockers, "", busy), signal: asking.signal });
       this.show(answer.blockers, answer.csv);
     } catch (problem) {
       if (problem.name !== "AbortError") this.body.replaceChildren(element("section.card.problem", { role: "alert" }, problem.message));
     }
   }
 
-  show(found, csv) {
+  /* `csv` comes with the complete answer; before that, amounts that are not known yet say how much they are at most. */
+  show(found, csv, busy = null) {
     const lifts = found.blockers;
+    const today = alike([found.today.priceAfter, found.today.priceBefore]);
     const worth = lifts.filter((lift) => lift.computed && lift.savingsPerHour > 0);
     const best = worth[0];
     const most = Math.max(1e-9, ...worth.map((lift) => lift.savingsPerHour));
@@ -55,27 +57,29 @@ export class BlockersView {
       element(
         "section.totals.four",
         { "aria-label": "Blockers in short" },
-        card("Worth most", best ? money(best.savingsPerHour) : "nothing", best ? [perMonth(best.savingsPerHour), element("br"), best.name || best.blockers[0].object] : "no single blocker keeps money where it is", ".hero"),
-        card("Blockers", number(held), `${number(worth.length)} worth something alone`),
+        card("Worth most", best ? money(best.savingsPerHour) : busy ? "…" : "nothing", best ? [perMonth(best.savingsPerHour), element("br"), best.name || best.blockers[0].object] : busy ? "being worked out" : "no single blocker keeps money where it is", ".hero"),
+        card("Blockers", number(held), `${number(worth.length)} worth something alone${busy ? " so far" : ""}`),
         card("Nodes held", number(found.held), `of ${plural(found.today.nodesAfter, "node")} after today's plan`),
-        card("After today's plan", money(found.today.priceAfter), `now ${money(found.today.priceBefore)}`)
+        card("After today's plan", today(found.today.priceAfter), `now ${today(found.today.priceBefore)}`)
       ),
       element(
         "section.card",
         { "aria-labelledby": "blockers-title" },
-        element("div.card-head", null, element("h2", { id: "blockers-title" }, this.by ? "What lifting all of a group is worth" : "What lifting each alone is worth"), lifts.length ? element("button.more", { type: "button", onclick: () => download("blockers.csv", csv, "text/csv") }, "Save as CSV") : null),
-        element("p.quiet", null, `Amounts do not add up: a node may have several blockers. Planned with search ${found.search}.${afterFullPlan(this.page.planned, found.today.priceAfter)}`),
+        element("div.card-head", null, element("h2", { id: "blockers-title" }, this.by ? "What lifting all of a group is worth" : "What lifting each alone is worth"), lifts.length && csv ? element("button.more", { type: "button", onclick: () => download("blockers.csv", csv, "text/csv") }, "Save as CSV") : null),
+        element("p.quiet", null, `Amounts do not add up: a node may have several blockers. ${found.search === found.todaySearch ? `Planned with search ${found.search}.` : `Today's plan: search ${found.todaySearch}; what comes after it: search ${found.search}.`}${afterFullPlan(this.page.planned, found.today.priceAfter)}`),
+        busy,
         lifts.length ? this.table(lifts, most) : element("p", null, "Nothing holds a node after today's plan.")
       )
     );
   }
 
   table(lifts, most) {
+    const cost = alike(lifts.map((lift) => (lift.computed ? lift.savingsPerHour : lift.atMost)));
     return longTable(
       "Blockers, those that are worth most first",
       [
         { words: "What", cell: (lift) => what(lift) },
-        { words: "Worth", number: true, cell: (lift) => worthOf(lift, most) },
+        { words: "Worth", number: true, cell: (lift) => worthOf(lift, most, cost) },
         { words: "A month", number: true, cell: (lift) => (lift.computed ? `${number(Math.round(lift.savingsPerMonth))} $` : "") },
         { words: "Nodes held", number: true, cell: (lift) => `${number(lift.nodes.length)}${lift.alone === lift.nodes.length ? "" : ` (${number(lift.alone)} by nothing else)`}` },
         { words: "More nodes", number: true, cell: (lift) => (lift.computed ? signed(-lift.nodesFewer) : "") },
@@ -114,11 +118,11 @@ function signed(count) {
   return (count > 0 ? "+" : count < 0 ? "−" : "") + number(Math.abs(count));
 }
 
-function worthOf(lift, most) {
-  if (!lift.computed) return element("span.quiet", null, lift.atMost === null ? "?" : `≤ ${money(lift.atMost)}`);
+function worthOf(lift, most, cost) {
+  if (!lift.computed) return element("span.quiet", null, lift.atMost === null ? "?" : `≤ ${cost(lift.atMost)}`);
   const bar = element("span.type-bar", { "aria-hidden": "true" }, element("i.c2"));
   bar.firstChild.style.width = (100 * lift.savingsPerHour) / most + "%";
-  return [lift.savingsPerHour > 0 ? element("b", null, money(lift.savingsPerHour)) : "0 alone", bar];
+  return [lift.savingsPerHour > 0 ? element("b", null, cost(lift.savingsPerHour)) : "0 alone", bar];
 }
 
 /* The label that most pods have of those that usually name a team. */

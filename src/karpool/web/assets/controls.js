@@ -40,7 +40,7 @@ export function table(caption, columns, rows, rowOptions = () => ({})) {
       const parts = [column.cell(row)].flat().filter((part) => part !== "" && part !== null);
       const kind = (column.number ? ".number-cell" : "") + (parts.length ? "" : ".blank");
       if (index === 0) return element("th" + kind, { scope: "row" }, ...parts);
-      return element("td" + kind, { "data-label": column.words }, element("div", null, ...parts));
+      return element("td" + kind, { "data-label": column.words }, element("div", { "data-label": column.words }, ...parts));
     });
     return element("tr" + (kind ? "." + kind : ""), onclick ? { onclick } : null, ...cells);
   });

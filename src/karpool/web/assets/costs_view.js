@@ -56,13 +56,16 @@ export class CostsView {
     const saved = (costs.total.before.pricePerHour ?? 0) - (costs.total.after.pricePerHour ?? 0);
     const rows = [...costs.groups.slice(0, SHOWN), ...[costs.headroom, costs.system, costs.idle].filter((group) => group.before.pricePerHour || group.after.pricePerHour).map((group) => ({ ...group, apart: true }))];
     const rest = costs.groups.length - SHOWN;
+    const cost = alike(rows.flatMap((group) => [price(group.before), price(group.after)]));
+    const changes = alike(rows.map((group) => (price(group.before) === null || price(group.after) === null ? null : price(group.before) - price(group.after))));
+    const idle = alike([price(costs.idle.before), price(costs.idle.after)]);
     this.body.replaceChildren(
       element(
         "section.totals.four",
         { "aria-label": "Who pays, in short" },
         card("The cluster", money(costs.total.before.pricePerHour), [perMonth(costs.total.before.pricePerHour), costs.total.before.unpriced ? `; ${plural(costs.total.before.unpriced, "node")} of unknown price not counted` : ""], ".hero"),
-        card("Idle", percent((price(costs.idle.before) || 0) / whole), `${money(price(costs.idle.before))} that no pod asks for`),
-        card("Idle after the plan", percent((price(costs.idle.after) || 0) / (price(costs.total.after) || 1)), money(price(costs.idle.after))),
+        card("Idle", percent((price(costs.idle.before) || 0) / whole), `${idle(price(costs.idle.before))} that no pod asks for`),
+        card("Idle after the plan", percent((price(costs.idle.after) || 0) / (price(costs.total.after) || 1)), idle(price(costs.idle.after))),
         card("The plan saves", money(saved), perMonth(saved))
       ),
       element(
@@ -75,10 +78,10 @@ export class CostsView {
           [
             { words: heading(costs), cell: (group) => (group.apart ? element("span.quiet", null, group.name) : element("bdi", null, group.name || "without it")) },
             { words: "Pods", number: true, cell: (group) => (group.before.pods ? number(group.before.pods) : "") },
-            { words: "Today", number: true, cell: (group) => [known(group.before), bar(group.before, most, group.apart ? "c10" : "c0")] },
+            { words: "Today", number: true, cell: (group) => [known(group.before, cost), bar(group.before, most, group.apart ? "c10" : "c0")] },
             { words: "Share", number: true, cell: (group) => percent((price(group.before) || 0) / whole) },
-            { words: "After the plan", number: true, cell: (group) => [known(group.after), bar(group.after, most, group.apart ? "c10" : "c2")] },
-            { words: "Change", number: true, cell: (group) => change(group) },
+            { words: "After the plan", number: true, cell: (group) => [known(group.after, cost), bar(group.after, most, group.apart ? "c10" : "c2")] },
+            { words: "Change", number: true, cell: (group) => change(group, changes) },
             { words: "A month, today", number: true, cell: (group) => perMonth(price(group.before)).replace(" a month", "") },
           ],
           rows,
@@ -94,16 +97,16 @@ function heading(costs) {
   return costs.by === "label" ? costs.label : spaced(costs.by[0].toUpperCase() + costs.by.slice(1));
 }
 
-function known(part) {
-  return money(part.pricePerHour) + (part.unpriced ? ` and ${number(part.unpriced)} × ?` : "");
+function known(part, cost) {
+  return cost(part.pricePerHour) + (part.unpriced ? ` and ${number(part.unpriced)} × ?` : "");
 }
 
-function change(group) {
+function change(group, cost) {
   const [before, after] = [group.before.pricePerHour, group.after.pricePerHour];
   if (before === null || after === null) return "?";
   const less = before - after;
   if (Math.abs(less) < 5e-5) return "0";
-  return element("span" + (less > 0 ? ".saved" : ""), null, (less > 0 ? "−" : "+") + money(Math.abs(less)));
+  return element("span" + (less > 0 ? ".saved" : ""), null, (less > 0 ? "−" : "+") + cost(Math.abs(less)));
 }
 
 function bar(part, most, kind) {

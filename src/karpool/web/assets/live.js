@@ -128,8 +128,8 @@ export class Live {
   }
 }
 
-/* Asks for an answer that takes a while: `progress` gets what is being done; `signal` gives it up. */
-export async function ask(live, what, query = {}, { progress = () => {}, signal } = {}) {
+/* Asks for an answer that takes a while: `progress` gets what is being done, `foreseen` what is known early; `signal` gives it up. */
+export async function ask(live, what, query = {}, { progress = () => {}, foreseen = () => {}, signal } = {}) {
   const response = await fetch(live.url("ask/" + what, query), { signal });
   if (!response.ok || !response.body) {
     const said = await response.json().catch(() => ({}));
@@ -138,6 +138,7 @@ export async function ask(live, what, query = {}, { progress = () => {}, signal 
   for await (const line of lines(response.body)) {
     const said = JSON.parse(line);
     if (said.progress) progress(...said.progress);
+    else if (said.foreseen) foreseen(said.foreseen);
     else if (said.problem) throw new Error(said.problem);
     else return said.answer;
   }

@@ -90,6 +90,7 @@ export class PlanView {
     const known = savings.pricePerHour === null ? savings.knownPerHour || null : savings.pricePerHour;
     const rest = known !== null && savings.pricePerHour === null ? " + ?" : "";
     const arrow = (a, b) => [element("span.was", null, a), element("span.arrow", { "aria-label": "to" }, "→"), b];
+    const cost = alike([before.pricePerHour, after.pricePerHour]);
     const evicted = plan.curve.length ? plan.curve.at(-1).evictions : 0;
     const bound = lowerBound
       ? card("Least possible", money(lowerBound.pricePerHour), lowerBound.distancePercent === null ? "how far above it the plan ends is not known" : `the plan ends ${lowerBound.distancePercent.toFixed(1)} % above`)
@@ -97,8 +98,13 @@ export class PlanView {
     return element(
       "section.totals.five",
       { "aria-label": "What the plan saves" },
+<<<<<<< HEAD
       card("Saves", [money(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(known) + rest, ".hero"),
       card("Price", arrow(money(before.pricePerHour, ""), money(after.pricePerHour, "")), "$ an hour"),
+=======
+      card("Saves", [money(savings.pricePerHour), element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(savings.pricePerHour), ".hero"),
+      card("Price", arrow(cost(before.pricePerHour, ""), cost(after.pricePerHour, "")), "$ an hour"),
+>>>>>>> ed1ce87 (What-ifs and blockers of large clusters go on from the plan of today, say which search found what, and are marked while they are first answers)
       card("Nodes", arrow(number(before.nodes), number(after.nodes)), plural(plan.commands.length, "step")),
       card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}`),
       bound
@@ -256,7 +262,8 @@ export class PlanView {
       made.firstChild.style.width = (100 * part.price) / most + "%";
       return made;
     };
-    const cell = (part) => (part.nodes ? `${number(part.nodes)} · ${part.known ? money(part.price) : "? $/h"}` : "none");
+    const cost = alike(rows.flatMap((row) => [row.before.price, row.after.price]));
+    const cell = (part) => (part.nodes ? `${number(part.nodes)} · ${part.known ? cost(part.price) : "? $/h"}` : "none");
     return element(
       "section.card.types",
       { "aria-labelledby": "types-title" },
@@ -267,7 +274,7 @@ export class PlanView {
           { words: "Instance type", cell: (row) => element("bdi", null, row.type) },
           { words: "Before", number: true, cell: (row) => [cell(row.before), bar(row.before, "c10")] },
           { words: "After", number: true, cell: (row) => [cell(row.after), bar(row.after, "c0")] },
-          { words: "Change", number: true, cell: (row) => element("span" + (row.after.price < row.before.price ? ".saved" : ""), null, signed(row.after.price - row.before.price)) },
+          { words: "Change", number: true, cell: (row) => element("span" + (row.after.price < row.before.price ? ".saved" : ""), null, signed(row.after.price - row.before.price, cost)) },
         ],
         rows
       )
@@ -282,6 +289,7 @@ export class PlanView {
     }
     if (!groups.size) return null;
     const known = (nodes) => nodes.reduce((sum, node) => (sum === null || node.pricePerHour === null ? null : sum + node.pricePerHour), 0);
+    const cost = alike([...groups.values()].map(known));
     const example = (code, verdict) => verdict.reasons.find((reason) => reason.code === code).message;
     return element(
       "section.card",
@@ -293,7 +301,7 @@ export class PlanView {
         [
           { words: "Reason", cell: ([code]) => element("a.link", { href: "#fleet?" + new URLSearchParams({ q: "reason:" + code }) }, code) },
           { words: "Nodes", number: true, cell: ([, nodes]) => number(nodes.length) },
-          { words: "Price", number: true, cell: ([, nodes]) => money(known(nodes)) },
+          { words: "Price", number: true, cell: ([, nodes]) => cost(known(nodes)) },
           { words: "For example", cell: ([code, nodes]) => [this.nodeLink(nodes[0].name), ": ", example(code, nodes[0])] },
         ],
         [...groups].sort((a, b) => b[1].length - a[1].length)
@@ -307,9 +315,9 @@ export class PlanView {
   }
 }
 
-function signed(value) {
+function signed(value, cost) {
   if (Math.abs(value) < 1e-9) return "0";
-  return (value < 0 ? "−" : "+") + money(Math.abs(value));
+  return (value < 0 ? "−" : "+") + cost(Math.abs(value));
 }
 
 /* Nodes and prices by type, today and at the end. */

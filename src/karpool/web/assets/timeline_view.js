@@ -139,6 +139,7 @@ export class TimelineView {
   commands(timeline) {
     const rows = [...timeline.commands].reverse();
     if (!rows.length) return element("section.card", null, element("h2", null, "Commands"), element("p", null, "None was decided."));
+    const cost = alike(rows.map((command) => command.savingsPerHour));
     return element(
       "section.card",
       { "aria-labelledby": "commands-title" },
@@ -149,7 +150,7 @@ export class TimelineView {
           { words: "When", cell: (command) => element("button.link", { type: "button", onclick: () => this.look(when(command)) }, moment(when(command))) },
           { words: "Outcome", cell: (command) => element("span.badge" + KINDS[command.outcome], null, WORDS[command.outcome]) },
           { words: "What", cell: (command) => [`${spaced(command.method)}: ${command.decision || "remove"} `, element("bdi", null, names(command.nodes)), command.replacements.length ? ` by ${plural(command.replacements.length, "new node")}` : "", command.message ? element(command.outcome === "rolledBack" ? "div.problem" : "div.was-dropped", null, command.message) : "", ...command.waits.map((words) => element("div.quiet", null, words))] },
-          { words: "Saves", number: true, cell: (command) => money(command.savingsPerHour) },
+          { words: "Saves", number: true, cell: (command) => cost(command.savingsPerHour) },
           { words: "Evictions", number: true, cell: (command) => (command.evictions === null ? "?" : number(command.evictions)) },
           { words: "Took", number: true, cell: (command) => (command.started && command.ended ? duration(Date.parse(command.ended) - Date.parse(command.started)) : "") },
         ],

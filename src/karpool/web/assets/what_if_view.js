@@ -25,10 +25,24 @@ export class WhatIfView {
     this.given = read(place.knobs);
     this.build();
     if (this.given) this.ask(this.given);
+    else this.prepare();
+  }
+
+  /* Has the plan of today made that answers are compared with, before a knob is turned. */
+  async prepare() {
+    this.preparing = new AbortController();
+    try {
+      const { today, search } = await ask(this.page.live, "today", {}, { signal: this.preparing.signal });
+      const words = `Today's plan ends at ${money(today.priceAfter)} with ${plural(today.nodesAfter, "node")}, with search ${search}.${afterFullPlan(this.page.planned, today.priceAfter)}`;
+      if (this.start.isConnected) this.start.textContent = words;
+    } catch (problem) {
+      if (problem.name !== "AbortError" && this.start.isConnected) this.start.textContent = problem.message;
+    }
   }
 
   close() {
     clearTimeout(this.timer);
+    if (this.preparing) this.preparing.abort();
     if (this.asking) this.asking.abort();
   }
 
@@ -55,7 +69,8 @@ export class WhatIfView {
 
   explainNothing() {
     this.brief.textContent = "";
-    this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.quiet", null, "Turn a knob: here you see the price at the end of the plan, and the evictions on the way, beside today's. Or begin with one of these:"), this.presets());
+    this.start = element("p.quiet.showing", { role: "status" }, "Planning for today, to have something to compare with …");
+    this.result.replaceChildren(element("h2", null, "What it comes to"), element("p.quiet", null, "Turn a knob: here you see the price at the end of the plan, and the evictions on the way, beside today's. Or begin with one of these:"), this.presets(), this.start);
   }
 
   presets() {
@@ -110,6 +125,7 @@ export class WhatIfView {
     if (this.asking) this.asking.abort();
     this.exports.hidden = true;
     this.explainNothing();
+    this.prepare();
   }
 
   turn(key, value) {
@@ -137,10 +153,10 @@ export class WhatIfView {
       const options = { progress: busy.progress, signal: asking.signal };
       const query = { knobs: JSON.stringify(knobs) };
       const answer = await ask(this.page.live, "what-if", query, options);
-      this.show(answer, (performance.now() - since) / 1000);
+      this.show(answer, (performance.now() - since) / 1000, answer.longer);
       if (!answer.longer) return;
-      busy.progress("A first answer. Looking longer …");
-      this.result.append(busy);
+      busy.progress("This is a first answer. A longer search puts a better one in its place …");
+      this.result.querySelector("h2").after(busy);
       this.show(await ask(this.page.live, "longer-what-if", query, options), (performance.now() - since) / 1000);
     } catch (problem) {
       if (problem.name === "AbortError" || asking !== this.asking) return;
@@ -149,16 +165,18 @@ export class WhatIfView {
     }
   }
 
-  show(answer, seconds) {
-    const { today, then, words, search, onwards } = answer.whatIf;
+  show(answer, seconds, first = false) {
+    const { today, then, words, search, todaySearch, onwards } = answer.whatIf;
+    const cost = alike([today.priceAfter, then.priceAfter, today.savingsPerHour, then.savingsPerHour]);
     const saved = difference(today.priceAfter, then.priceAfter);
+    const how = todaySearch === search ? `Both planned with search ${search}` : `Today's plan: search ${todaySearch}; what if: search ${search}`;
     const verdict = saved === null ? "unknown" : Math.abs(saved) < 5e-5 ? "the same" : saved > 0 ? `${money(saved)} less` : `${money(-saved)} more`;
     this.result.replaceChildren(
       element("h2", null, "What it comes to"),
       element(
         "div.outcome",
         null,
-        element("p.big" + (verdict === "the same" ? "" : saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, verdict === "the same" ? null : element("span.pill" + (saved > 0 ? "" : ".worse"), null, saved === null ? "?" : perMonth(Math.abs(saved)))),
+        element("p.big" + (first ? ".provisional" : verdict === "the same" ? "" : saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, first ? element("span.pill.first", null, "first answer") : null, verdict === "the same" ? null : element("span.pill" + (saved > 0 ? "" : ".worse"), null, saved === null ? "?" : perMonth(Math.abs(saved)))),
         element("ul.plain.words", null, ...words.map((text) => element("li", null, text))),
         table(
           "Where plans end",
@@ -168,44 +186,45 @@ export class WhatIfView {
             { words: "What if", number: true, cell: (row) => element("b", null, row[2]) },
           ],
           [
-            ["Price", money(today.priceAfter), money(then.priceAfter)],
+            ["Price", cost(today.priceAfter), cost(then.priceAfter)],
             ["Nodes", number(today.nodesAfter), number(then.nodesAfter)],
             ["Evictions on the way", number(today.evictions), number(then.evictions)],
             ["Nodes launched", number(today.launches), number(then.launches)],
-            ["Saves of today's price", money(today.savingsPerHour), money(then.savingsPerHour)],
+            ["Saves of today's price", cost(today.savingsPerHour), cost(then.savingsPerHour)],
           ]
         ),
         bars(today, then),
-        element("p.quiet.showing", null, `Both planned with search ${search}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${afterFullPlan(this.page.planned, today.priceAfter)}`),
+        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${afterFullPlan(this.page.planned, today.priceAfter)}`),
         this.presets()
       )
     );
-    this.brief.textContent = `${words.join("; ")}: ${verdict}`;
-    this.remember(answer, saved);
+    this.brief.textContent = `${words.join("; ")}: ${verdict}${first ? " (first answer)" : ""}`;
+    this.remember(answer, saved, first);
     this.drawExports(answer);
-    say(`${words.join("; ")}: ${verdict}`);
+    say(`${words.join("; ")}: ${verdict}${first ? ", a first answer" : ""}`);
   }
 
-  remember(answer, saved) {
+  remember(answer, saved, first) {
     const { words, then } = answer.whatIf;
     const key = words.join("; ");
     const kept = this.tried.filter((entry) => entry.words !== key);
-    kept.unshift({ words: key, saved, price: then.priceAfter, nodes: then.nodesAfter, evictions: then.evictions, knobs: answer.whatIf.knobs });
+    kept.unshift({ words: key, saved, first, price: then.priceAfter, nodes: then.nodesAfter, evictions: then.evictions, knobs: answer.whatIf.knobs });
     this.tried.splice(0, this.tried.length, ...kept.slice(0, KEPT));
     this.drawTried();
   }
 
   drawTried() {
     const rows = [...this.tried].sort((a, b) => (b.saved ?? -Infinity) - (a.saved ?? -Infinity));
+    const [less, price] = ["saved", "price"].map((key) => alike(rows.map((row) => row[key])));
     this.list.hidden = !rows.length;
     this.list.replaceChildren(
       element("h2", { id: "tried-title" }, "Tried so far"),
       table(
         "Tried so far",
         [
-          { words: "What if", cell: (row) => element("button.link", { type: "button", onclick: () => this.setTo({}, row.knobs) }, row.words) },
-          { words: "Saves more", number: true, cell: (row) => money(row.saved) },
-          { words: "Price", number: true, cell: (row) => money(row.price) },
+          { words: "What if", cell: (row) => [element("button.link", { type: "button", onclick: () => this.setTo({}, row.knobs) }, row.words), row.first ? element("span.badge", null, "first answer") : ""] },
+          { words: "Saves more", number: true, cell: (row) => less(row.saved) },
+          { words: "Price", number: true, cell: (row) => price(row.price) },
           { words: "Nodes", number: true, cell: (row) => number(row.nodes) },
           { words: "Evictions", number: true, cell: (row) => number(row.evictions) },
         ],
@@ -233,11 +252,12 @@ function file(title, name, text) {
 }
 
 function bars(today, then) {
+  const cost = alike([today.priceBefore, today.priceAfter, then.priceAfter]);
   const most = Math.max(today.priceBefore || 0, then.priceBefore || 0, then.priceAfter || 0) || 1;
   const line = (words, value, kind) => {
     const bar = element("span.long-bar", { "aria-hidden": "true" }, element("i." + kind));
     bar.firstChild.style.width = (100 * (value || 0)) / most + "%";
-    return element("li", null, element("span.quiet", null, words), bar, element("span.number-cell", null, money(value)));
+    return element("li", null, element("span.quiet", null, words), bar, element("span.number-cell", null, cost(value)));
   };
   return element("ul.price-bars", null, line("now", today.priceBefore, "c10"), line("today's plan", today.priceAfter, "c0"), line("what if", then.priceAfter, "c2"));
 }
