@@ -15,7 +15,7 @@ def print_suggestions(part: SuggestionsPart, screen: Screen, *, groups: bool) ->
         unknown = "No machines are known that could take the place of those of the node groups."
         screen.line(unknown if groups else "There are no node groups.")
         return
-    listed = (*part.pools, *part.groups)
+    listed: tuple[PoolSuggestionPart | GroupSuggestionPart, ...] = (*part.pools, *part.groups)
     prices = iter(amounts(price for entry in listed for price in (entry.price_per_hour, entry.fleet.price_per_hour)))
     rows = [_row(entry, screen, f"{next(prices)} {screen.arrow} {next(prices)}") for entry in listed]
     instead = TableColumn("in the place of", spare=1)
