@@ -4,11 +4,8 @@ import asyncio
 import json
 import os
 import signal
-import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,24 +14,17 @@ from tests.live import audit, manifests
 from tests.live.control_plane import ControlPlane
 from tests.live.programs import Program
 from tests.live.proxy import Proxy, Trouble
-from tests.live.trial import SETTINGS, Trial, budget, deployment, play, pool
+from tests.live.trial import Trial, deployment, play, pool
 from tests.live.watched import buffers
 from tests.web.processes import KARPOOL
 
-from karpool.catalog.sources import open_catalog
-from karpool.controller.ports import Intervals
 from karpool.kube.client import Client
 from karpool.kube.clock import utc_now
-from karpool.kube.kubeconfig import find_target
-from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.recording import records as r
 from karpool.recording.follower import Follower, FollowTimes
 from karpool.recording.history import History, histories
 from karpool.recording.parts import open_recording
 from karpool.recording.tape import Tape
-from karpool.report.fidelity import fidelities
-from karpool.virtual.compare import ScenarioSource, compare
-from karpool.virtual.scenario import RECORDED
 
 pytestmark = pytest.mark.slow
 RECORDER: Final = manifests.DEPLOY / "recorder"
