@@ -4,20 +4,25 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
+from rich.text import Text
 from tests.report import samples
 
 from karpool.cli.main import cli
 from karpool.report.plan_table import print_plan
 from karpool.report.table_layout import TableColumn
-from karpool.report.terminal import Screen, right, wrapped
+from karpool.report.terminal import Cell, Screen, right, wrapped
 
-EXAMPLES = str(Path(__file__).parents[2] / "examples")
+ROOT = Path(__file__).parents[2]
 NOON = "2026-11-15T12:00:00Z"
 NUMBER = re.compile(r"(?<![\w.,:/-])[-+]?[0-9][0-9.,]*(?![\w.,:/-])")
+AMOUNT = re.compile(r"[-+~<>=$(]*[0-9][-0-9.,:?]*[%a-zA-Z]*[).,:;]*")
+CODE = re.compile(r"(?<![\w.-])[A-Z][a-z]+[A-Z][A-Za-z]+(?![\w.-])")
 WIDTHS = range(60, 201)
 COLUMNS = ("name", right("pods"), right("price", spare=1), TableColumn("zone", spare=2), wrapped("why"))
 ROW = ("a-node-with-a-long-name", "1,234,567", "12.3456", "us-east-1a", "because 12345678901234567890 pods are on it")
@@ -55,38 +60,165 @@ def test_a_column_without_a_title_is_named_when_it_is_left_out() -> None:
     assert "Left out for lack of\nwidth: change." in out.getvalue()
 
 
-def command(*arguments: str) -> Callable[[int], str]:
-    def at(width: int) -> str:
-        return CliRunner(env={"COLUMNS": str(width)}).invoke(cli, arguments).stdout
-
-    return at
+# -- what commands print ---------------------------------------------------------------------------------------------
 
 
-def plan_table(width: int) -> str:
-    out = io.StringIO()
-    print_plan(samples.small()[0], Screen(out, plain=True, width=width), every_node=True)
-    return out.getvalue()
+def without_digits(cell: Cell) -> Text:
+    """A cell with letters for the digits of names, which may be broken anywhere."""
+    text = cell if isinstance(cell, str) else cell.plain
+    return Text(
+        re.sub(r"\S+", lambda word: word[0] if AMOUNT.fullmatch(word[0]) else re.sub(r"\d", "x", word[0]), text)
+    )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("table", "widths"),
-    [
-        (plan_table, WIDTHS),
-        (command("catalog", "cpu=16"), range(60, 201, 20)),
-        (command("validate", "-f", EXAMPLES), range(60, 201, 35)),
-        (command("explain", "general-7", "-f", EXAMPLES, "--at", NOON, "--effort", "0"), range(60, 201, 70)),
-        (command("simulate", "weights-gpu", "--length", "10m"), range(60, 201, 70)),
-    ],
-)
-def test_every_number_of_a_narrow_table_is_one_of_the_widest(table: Callable[[int], str], widths: range) -> None:
-    whole = numbers(table(1000))
+class Recording:
+    """What was printed on screens, which can be printed again at any width."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.printed: list[tuple[str, tuple[Any, ...]]] = []
+        self._within = False
+        for name in ("line", "heading", "table"):
+            monkeypatch.setattr(Screen, name, self._recorded(getattr(Screen, name)))
+
+    def _recorded(self, method: Callable[..., None]) -> Callable[..., None]:
+        @wraps(method)
+        def printing(screen: Screen, *given: Any) -> None:
+            if self._within:
+                return method(screen, *given)
+            if method.__name__ == "table":
+                given = (list(given[0]), [[without_digits(cell) for cell in row] for row in given[1]])
+            self.printed.append((method.__name__, given))
+            self._within = True
+            try:
+                return method(screen, *given)
+            finally:
+                self._within = False
+
+        return printing
+
+    def at(self, width: int) -> str:
+        out = io.StringIO()
+        screen = Screen(out, plain=True, width=width)
+        self._within = True
+        for name, given in self.printed:
+            getattr(screen, name)(*given)
+        self._within = False
+        return out.getvalue()
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> Recording:
+    return Recording(monkeypatch)
+
+
+def expect_whole_words_at_every_width(recording: Recording) -> None:
+    """Every number is one of the widest table, and every reason is written in full, or left out and named."""
+    text = recording.at(1000)
+    whole, codes = numbers(text), Counter(CODE.findall(text))
     assert whole.total() > 5
-    for width in widths:
-        text = table(width)
+    for width in WIDTHS:
+        text = recording.at(width)
         extra = numbers(text) - whole
         assert not extra, (width, extra)
         assert max(map(len, text.splitlines())) <= width
+        if "Left out for lack of width" not in text:
+            assert Counter(CODE.findall(text)) == codes, width
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the commands below read."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from cloud_clusters import generate
+    from clusters import manifest
+
+    Path("examples").symlink_to(ROOT / "examples")
+    Path("fleet").mkdir()
+    Path("fleet/groups.json").write_bytes(manifest(generate("eks-groups", 20, 1)))
+    Path("small.yaml").write_text(SMALL)
+    pools = (ROOT / "examples" / "nodepools.yaml").read_text()
+    Path("old.yaml").write_text(pools)
+    Path("new.yaml").write_text(pools.replace("WhenEmptyOrUnderutilized", "WhenEmpty"))
+    return tmp_path
+
+
+SMALL: Final = """
+name: small
+pools:
+- metadata: {name: general}
+  spec: {disruption: {consolidateAfter: 10m}}
+workloads:
+- {name: web, cpu: 900m, memory: 1Gi, replicas: {base: 6, noise: {share: 0.5}}}
+length: 20m
+policies:
+  quick: {decisions: {search: prefix}}
+  slow: {pools: {general: {consolidateAfter: 30m}}}
+"""
+QUICK: Final = {command: {"effort": 0, "search": "prefix"} for command in ("plan", "explain", "diff", "blockers")}
+FILES: Final = ("-f", "examples", "--at", NOON)
+GROUPS: Final = ("-f", "fleet/groups.json", "--at", "2026-03-01T12:00:00Z")
+
+
+def run(*arguments: str) -> None:
+    result = CliRunner().invoke(cli, arguments, default_map=QUICK)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+
+
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compact", "--plan", *GROUPS),
+        ("compact", "--plan", *GROUPS, "--node", "ip-10-0-0-12.eu-west-1.compute.internal"),
+        ("catalog", "family=m6i"),
+        ("catalog", "family in (t4g,p5)", "cpu<=4"),
+        ("catalog", "--catalog", "azure:westus2", "family=D", "cpu=2"),
+        ("budgets", *FILES),
+        ("validate", "-f", "examples"),
+    ],
+    ids=" ".join,
+)
+def test_quick_commands_cut_no_number_at_any_width(recording: Recording, arguments: tuple[str, ...]) -> None:
+    run(*arguments)
+    expect_whole_words_at_every_width(recording)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", *FILES, "--by", "namespace"),
+        ("plan", *FILES, "--all"),
+        ("plan", *GROUPS, "--suggest-pools", "--all"),
+        ("plan", "--fleet", "fleet", "--at", NOON, "--workers", "1"),
+        ("explain", "general-7", *FILES),
+        ("explain", "ip-10-0-0-12.eu-west-1.compute.internal", *GROUPS),
+        ("compact", "--plan", *GROUPS, "--all"),
+        ("lint", *FILES),
+        ("blockers", *FILES),
+        ("diff", "old.yaml", "new.yaml", *FILES),
+        ("simulate", "small.yaml", "--seeds", "2"),
+        ("simulate", "weights-gpu", "--length", "10m"),
+        ("sweep", "small.yaml", "--set", "consolidateAfter=0s,30m", "--workers", "1"),
+        ("demo",),
+    ],
+    ids=" ".join,
+)
+def test_no_command_cuts_a_number_at_any_width(recording: Recording, arguments: tuple[str, ...]) -> None:
+    run(*arguments)
+    expect_whole_words_at_every_width(recording)
+
+
+def test_reasons_are_whole_where_there_is_least_room() -> None:
+    out = io.StringIO()
+    code = "MultiplePodDisruptionBudgets"
+    rows = [(code, "1,200", "12.50", f"{code}: 3 of them are about Pod shop/cart-0")]
+    columns = ("reason", right("nodes"), right("$/h", spare=1), wrapped("for example"))
+    Screen(out, plain=True, width=60).table(columns, rows)
+    assert code in out.getvalue()
+    assert "Left out for lack of width: $/h, for example." in out.getvalue().replace("\n", " ")
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import csv
 from io import StringIO
 from typing import Final
 
-from karpool.report.formatting import HOURS_PER_MONTH, UNKNOWN, amount, count, names_of, per_hour
+from karpool.report.formatting import HOURS_PER_MONTH, UNKNOWN, amounts, count, names_of, per_hour
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right, wrapped
 from karpool.report.what_if_document import BlockersDocument, LiftPart
@@ -51,7 +51,8 @@ def print_blockers(found: BlockersDocument, screen: Screen, *, everything: bool)
         TableColumn("what", wraps=True),
         wrapped("how"),
     )
-    screen.table(columns, (_row(lift, screen) for lift in shown))
+    prices = amounts(map(_worth, shown))
+    screen.table(columns, (_row(lift, text, screen) for lift, text in zip(shown, prices, strict=True)))
     _say_what_is_not_known(found, shown, screen)
 
 
@@ -72,11 +73,16 @@ def _say_what_is_not_known(found: BlockersDocument, shown: list[LiftPart], scree
         screen.line(f"and {hidden:,} more that are worth less, or nothing by themselves; --all lists them")
 
 
-def _row(lift: LiftPart, screen: Screen) -> tuple[Cell, ...]:
+def _worth(lift: LiftPart) -> float | None:
+    return lift.savings_per_hour if lift.computed else lift.at_most
+
+
+def _row(lift: LiftPart, amount: str, screen: Screen) -> tuple[Cell, ...]:
+    """`amount`: what it is worth, as the column writes it."""
     sign = "" if lift.computed else "<= " if screen.plain else "≤ "
-    price = lift.savings_per_hour if lift.computed else lift.at_most
+    price = _worth(lift)
     month = UNKNOWN if price is None else f"{sign}{price * HOURS_PER_MONTH:,.0f}"
-    known = UNKNOWN if price is None else f"{sign}{amount(price)}"
+    known = UNKNOWN if price is None else f"{sign}{amount}"
     held = f"{len(lift.nodes):,} ({lift.alone:,})" if lift.nodes else ""
     what = [f"{detail.code}: {detail.object or detail.message}" for detail in lift.blockers[:3]]
     if len(lift.blockers) > len(what):

@@ -33,7 +33,7 @@ def print_compaction(compaction: Compaction, screen: Screen, *, every_node: bool
     screen.table(
         ("pool", TableColumn("enabled", spare=4), *numbers),
         (
-            (name or "no pool", "yes" if pool.enabled else "no", *map(str, counts))
+            (name or "no pool", "yes" if pool.enabled else "no", *(f"{number:,}" for number in counts))
             for name, pool in compaction.pools.items()
             for counts in ((pool.nodes, pool.underutilized, marked[name], coming[name], pool.in_progress),)
         ),
@@ -65,7 +65,7 @@ def _chosen(chosen: tuple[ChosenPart, ...], screen: Screen) -> None:
     for node in chosen:
         lines = [f"{placement.pod} {screen.arrow} {placement.target or 'nowhere'}" for placement in node.placements]
         lines += [f"warning: {sentence(reason)}" for reason in node.warnings]
-        rows.append((node.node, node.pool, str(len(node.placements)), screen.lines(lines)))
+        rows.append((node.node, node.pool, f"{len(node.placements):,}", screen.lines(lines)))
     screen.table(columns, rows)
 
 
@@ -96,7 +96,7 @@ def _end(end: EndPart, screen: Screen) -> None:
 
 
 def _size(size: int | None) -> str:
-    return UNKNOWN if size is None else str(size)
+    return UNKNOWN if size is None else f"{size:,}"
 
 
 def _more(left: int) -> str:

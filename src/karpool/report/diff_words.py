@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from karpool.report.formatting import amount, count, per_hour, per_month
+from karpool.report.formatting import amounts, count, per_hour, per_month
 from karpool.report.markdown import escaped, folded, table
 from karpool.report.plan_diff import NodeDiffPart, PlanDiff, PlanSummaryPart
+from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Screen, right, wrapped
 
 _NODES_SHOWN: Final = 20
@@ -63,11 +64,13 @@ def _signed(price: float | None) -> str:
 
 
 def _pool_rows(diff: PlanDiff) -> list[tuple[str, ...]]:
-    return [
-        (part.name or "?", *(f"{number:,}" for number in part.nodes), *map(amount, part.price_per_hour))
+    shown = [
+        part
         for part in diff.pools
         if part.nodes[0] != part.nodes[1] or part.price_per_hour[0] != part.price_per_hour[1]
     ]
+    prices = iter(amounts(price for part in shown for price in part.price_per_hour))
+    return [(part.name or "?", *(f"{number:,}" for number in part.nodes), next(prices), next(prices)) for part in shown]
 
 
 def _node_rows(nodes: Sequence[NodeDiffPart]) -> list[tuple[str, ...]]:
@@ -101,11 +104,13 @@ def print_diff(diff: PlanDiff, screen: Screen, *, everything: bool = False) -> N
     pools = _pool_rows(diff)
     if pools:
         screen.heading("Pools after the plans")
-        screen.table(["pool", right("nodes"), right("then"), right("$/h"), right("then")], pools)
+        money = (right("$/h", spare=1), right("then", spare=1, name="$/h then"))
+        screen.table(["pool", right("nodes"), right("then", name="nodes then"), *money], pools)
     if diff.changed_nodes:
         shown = diff.changed_nodes if everything else diff.changed_nodes[:_NODES_SHOWN]
         screen.heading(f"{count(len(diff.changed_nodes), 'node')} of today that the plans do not treat alike")
-        screen.table(["node", "pool", wrapped("first"), wrapped("second")], _node_rows(shown))
+        columns = (TableColumn("node"), TableColumn("pool", spare=1), wrapped("first"), wrapped("second"))
+        screen.table(columns, _node_rows(shown))
         if len(shown) < len(diff.changed_nodes):
             screen.line(f"and {len(diff.changed_nodes) - len(shown):,} more; --all lists them")
 

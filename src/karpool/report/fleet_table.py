@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from karpool.report.fleet_document import FleetDocument, FleetRow
-from karpool.report.formatting import amount, count, per_hour, per_month, percent
+from karpool.report.formatting import amount, amounts, count, per_hour, per_month, percent
 
 if TYPE_CHECKING:
     from karpool.report.terminal import Screen
@@ -27,19 +27,27 @@ def print_fleet(document: FleetDocument, screen: "Screen") -> None:
     screen.line("")
     columns = (
         "cluster",
-        right("nodes"),
-        right("then"),
+        right("nodes", spare=2),
+        right("then", spare=2, name="nodes then"),
         right("$/h"),
         right("saves $/h"),
-        right("%"),
+        right("%", spare=1),
         right("evictions"),
         wrapped("what keeps most money where it is"),
     )
-    screen.table(columns, (_row(row) for row in document.clusters))
+    clusters = document.clusters
+    prices = zip(
+        amounts(row.price_before for row in clusters), amounts(row.savings_per_hour for row in clusters), strict=True
+    )
+    screen.table(columns, (_row(row, *money) for row, money in zip(clusters, prices, strict=True)))
     if document.blockers:
         screen.heading("What keeps most money where it is, in all of them")
         listed = document.blockers[:_MOST_BLOCKERS]
-        rows = ([amount(part.price_per_hour), part.code, str(part.nodes), str(part.clusters)] for part in listed)
+        prices_held = amounts(part.price_per_hour for part in listed)
+        rows = (
+            [price, part.code, f"{part.nodes:,}", f"{part.clusters:,}"]
+            for part, price in zip(listed, prices_held, strict=True)
+        )
         screen.table((right("$/h"), "what", right("nodes"), right("clusters")), rows)
     if document.failed:
         screen.line("")
@@ -50,15 +58,15 @@ def print_fleet(document: FleetDocument, screen: "Screen") -> None:
         screen.line("Not complete: not all clusters were planned.")
 
 
-def _row(row: FleetRow) -> list[str]:
+def _row(row: FleetRow, price: str, saved: str) -> list[str]:
     if row.error:
         return [row.name, "", "", "", "", "", "", row.error[:_LONGEST]]
     return [
         row.name,
-        str(row.nodes_before),
-        str(row.nodes_after),
-        amount(row.price_before),
-        amount(row.savings_per_hour),
+        f"{row.nodes_before:,}",
+        f"{row.nodes_after:,}",
+        price,
+        saved,
         percent(row.savings_percent),
         f"{row.evictions:,}",
         ", ".join(f"{blocker.code} {amount(blocker.price_per_hour)}" for blocker in row.blockers[:2]),

@@ -41,5 +41,5 @@ def _change(before: str, after: str, screen: Screen) -> str:
 
 
 def _sizes(group: NodeGroupPart) -> str:
-    least, most = (UNKNOWN if size is None else str(size) for size in (group.minimum, group.maximum))
+    least, most = (UNKNOWN if size is None else f"{size:,}" for size in (group.minimum, group.maximum))
     return f"{least}-{most}"

@@ -1,6 +1,6 @@
 """A sweep as one self-contained HTML page: cost against evictions, all numbers, and what to change."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from karpool.report.formatting import names_of
@@ -34,12 +34,13 @@ def _table(document: SweepDocument) -> str:
         return "<p>No setting was tried.</p>"
     heads = ["no", *document.settings[0].setting, "cost", "evictions", "time pods waited", "nodes launched", ""]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
-    rows = "".join(_row(part, heads) for part in ranked(document))
+    parts = ranked(document)
+    rows = "".join(_row(part, written, heads) for part, written in zip(parts, numbers(parts), strict=True))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _row(part: SettingPart, heads: list[str]) -> str:
-    cells = [*part.setting.values(), *numbers(part), state(part)]
+def _row(part: SettingPart, numbers_of_it: Iterable[str], heads: list[str]) -> str:
+    cells = [*part.setting.values(), *numbers_of_it, state(part)]
     written = "".join(
         f'<td data-of="{escape(name, quote=True)}">{escape(text)}</td>'
         for name, text in zip(heads[1:], cells, strict=True)

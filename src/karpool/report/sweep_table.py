@@ -1,8 +1,9 @@
 """A sweep in a terminal: the settings, the cheapest first, and which of them no other beats."""
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karpool.report.formatting import age, amount, count
+from karpool.report.formatting import age, amounts, count
 from karpool.report.price_words import prices_words
 from karpool.report.sweep_document import MeasurePart, SettingPart, SweepDocument
 
@@ -48,9 +49,9 @@ def print_sweep(document: SweepDocument, screen: "Screen") -> None:
             str(part.number),
             state(part),
             *(part.setting[name] for name in names),
-            *(text.replace("±", "+-") if screen.plain else text for text in numbers(part)),
+            *(text.replace("±", "+-") if screen.plain else text for text in written),
         ]
-        for part in shown
+        for part, written in zip(shown, numbers(shown), strict=True)
     ]
     screen.table(columns, rows)
     screen.line("")
@@ -68,21 +69,32 @@ def state(part: SettingPart) -> str:
     return _FRONT if part.on_front else _STOPPED if part.stopped else _WAITS if part.pods_wait else ""
 
 
-def numbers(part: SettingPart) -> list[str]:
-    """Cost, evictions, time that pods waited, and launches, each with its interval."""
-    measures = part.measures
-    waiting = measures["pendingPodSeconds"]
-    return [
-        f"{amount(measures['cost'].mean)}{_reach(measures['cost'], '.2f')} $",
-        _counted(measures["evictions"]),
-        age(waiting.mean) + (f" ± {age(waiting.high - waiting.mean)}" if waiting.high is not None else ""),
-        _counted(measures["nodesLaunched"]),
-    ]
+def numbers(parts: Sequence[SettingPart]) -> Iterator[tuple[str, ...]]:
+    """Cost, evictions, time that pods waited, and launches of settings, each with its interval."""
+    measures = [part.measures for part in parts]
+    return zip(
+        _costs([each["cost"] for each in measures]),
+        _counted([each["evictions"] for each in measures]),
+        (_waiting(each["pendingPodSeconds"]) for each in measures),
+        _counted([each["nodesLaunched"] for each in measures]),
+        strict=True,
+    )
 
 
-def _counted(measure: MeasurePart) -> str:
-    digits = ",.0f" if measure.mean.is_integer() and measure.high is None else ",.1f"
-    return f"{measure.mean:{digits}}{_reach(measure, ',.1f')}"
+def _costs(column: Sequence[MeasurePart]) -> Iterator[str]:
+    for text, measure in zip(amounts(measure.mean for measure in column), column, strict=True):
+        decimals = len(text.partition(".")[2])
+        yield f"{text}{_reach(measure, f',.{decimals}f')} $"
+
+
+def _counted(column: Sequence[MeasurePart]) -> Iterator[str]:
+    whole = all(measure.mean.is_integer() and measure.high is None for measure in column)
+    for measure in column:
+        yield f"{measure.mean:{',.0f' if whole else ',.1f'}}{_reach(measure, ',.1f')}"
+
+
+def _waiting(measure: MeasurePart) -> str:
+    return age(measure.mean) + (f" ± {age(measure.high - measure.mean)}" if measure.high is not None else "")
 
 
 def _reach(measure: MeasurePart, digits: str) -> str:

@@ -10,8 +10,9 @@ from rich.text import Text
 Justify = Literal["left", "right"]
 _BETWEEN: Final = 3
 _NARROWEST: Final = 12
-_NARROWEST_PROSE: Final = 24
-_NUMBER: Final = re.compile(r"[-+~<>=$]*[0-9][0-9.,:]*[%a-zA-Z]*")
+_NARROWEST_PROSE: Final = 20
+_WHOLE: Final = re.compile(r"[-+~<>=$]*[0-9][0-9.,:]*[%a-zA-Z]*|[A-Z][A-Za-z]{1,39}[:,;.]?")
+"""Words that never break: numbers, and codes of reasons, which people search for."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ def _full(column: TableColumn, cells: Sequence[Text]) -> int:
 
 
 def _least(column: TableColumn, cells: Sequence[Text], full: int) -> int:
-    """How narrow a column may become: a number never breaks."""
+    """How narrow a column may become: a number never breaks, nor does the code of a reason."""
     if column.justify == "right":
         return full
-    numbers = [len(word) for cell in cells for word in cell.plain.split() if _NUMBER.fullmatch(word)]
+    whole = [len(word) for cell in cells for word in cell.plain.split() if _WHOLE.fullmatch(word)]
     narrowest = _NARROWEST_PROSE if column.wraps else _NARROWEST
-    return min(full, max(narrowest, *numbers, 0))
+    return min(full, max(narrowest, *whole, 0))
 
 
 def _total(widths: Sequence[int]) -> int:
