@@ -43,9 +43,18 @@ def test_without_any_price_nothing_is_called_the_least_possible_and_no_price_lis
 ) -> None:
     plan = plan_of(tmp_path, manifests)
     assert (plan["lowerBound"], plan["prices"], plan["savings"]["percent"]) == (None, [], None)
-    told = run(tmp_path, manifests, "plan")
-    assert "least possible" not in told
-    assert "us-east-1" not in told
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("name: x\ncluster: [cluster.json]\nlength: 5m\npolicies: {p: {}}\n")
+    simulated = CliRunner().invoke(cli, ["simulate", str(scenario)]).stdout
+    assert "node-hours have no known price (?)" in simulated
+    for told in (
+        run(tmp_path, manifests, "plan"),
+        run(tmp_path, manifests, "explain", str(manifests[0]["metadata"]["name"])),
+        run(tmp_path, manifests, "compact", "--plan"),
+        simulated,
+    ):
+        assert "least possible" not in told
+        assert "us-east-1" not in told
 
 
 def test_a_bound_is_one_of_the_nodes_whose_price_is_known(tmp_path: Path) -> None:
@@ -114,11 +123,13 @@ def test_the_compactor_knows_what_it_saves_although_other_nodes_have_no_price(tm
 
 
 def test_the_compactor_leaves_nodes_of_node_pools_to_karpenter(tmp_path: Path) -> None:
-    manifests = one_pod_each([node("a", {"karpenter.sh/nodepool": "general"}), node("b", {})])
+    auto = {"karpenter.sh/nodepool": "system", "eks.amazonaws.com/compute-type": "auto"}
+    manifests = one_pod_each([node("a", {"karpenter.sh/nodepool": "general"}), node("b", {}), node("c", auto)])
     told = json.loads(run(tmp_path, manifests, "compact", "--plan", "-o", "json"))
     assert {entry["name"]: entry["reasons"][0]["message"] for entry in told["nodes"]} == {
         "a": "is of NodePool general, whose nodes Karpenter removes",
         "b": "has no label that names its pool; --pool-label names such a label",
+        "c": "is of NodePool system, whose nodes EKS Auto Mode removes",
     }
 
 

@@ -90,6 +90,8 @@ def _not_enabled(node: Node, pool: str, config: PoolConfig) -> list[Reason]:
     if config.enabled and pool:
         return []
     manager = manager_of(node, claimed=False).kind
+    if manager is ManagerKind.AUTO_MODE and pool:
+        return [_of(node, Code.POOL_NOT_ENABLED, f"is of NodePool {pool}, whose nodes EKS Auto Mode removes")]
     if manager not in (ManagerKind.NODE_GROUP, ManagerKind.NODE_POOL, ManagerKind.NOBODY):
         return [_of(node, Code.NO_POOL if not pool else Code.POOL_NOT_ENABLED, left_alone(manager))]
     if not pool:

@@ -202,10 +202,11 @@ def explanation(
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
     together = explained.together
     replacements = _alternatives(explained.alone or together or explained.command)
+    priced = candidate.price is not None or bool(replacements)
     goes = explained.alone is not None or together is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
-        prices=prices_parts(context.catalog.origins),
+        prices=prices_parts(origin for origin in context.catalog.origins if priced or not origin.known),
         node=document.ExplainedNodePart(
             **_facts(candidate),
             pods=sum(not pod.is_daemon and not context.expected(pod) for pod in pods),

@@ -58,13 +58,14 @@ def simulation_document(comparison: Comparison) -> Simulation:
     first = next(iter(comparison.runs))
     base = numbers(comparison.runs[first])
     several = len(seeds) > 1
+    priced = any(run.summary.cost for runs in comparison.runs.values() for run in runs)
     return Simulation(
         scenario=scenario.name,
         description=scenario.description,
         seed=seeds[0],
         seeds=len(seeds),
         length_seconds=seconds(scenario.length),
-        prices=prices_parts(comparison.origins),
+        prices=prices_parts(origin for origin in comparison.origins if priced or not origin.known),
         policies={
             name: {
                 **(_means(numbers(runs), None if name == first else base) if several else _plain(runs[0].summary)),
