@@ -98,13 +98,8 @@ export class PlanView {
     return element(
       "section.totals.five",
       { "aria-label": "What the plan saves" },
-<<<<<<< HEAD
       card("Saves", [money(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(known) + rest, ".hero"),
-      card("Price", arrow(money(before.pricePerHour, ""), money(after.pricePerHour, "")), "$ an hour"),
-=======
-      card("Saves", [money(savings.pricePerHour), element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(savings.pricePerHour), ".hero"),
       card("Price", arrow(cost(before.pricePerHour, ""), cost(after.pricePerHour, "")), "$ an hour"),
->>>>>>> ed1ce87 (What-ifs and blockers of large clusters go on from the plan of today, say which search found what, and are marked while they are first answers)
       card("Nodes", arrow(number(before.nodes), number(after.nodes)), plural(plan.commands.length, "step")),
       card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}`),
       bound
