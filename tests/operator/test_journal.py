@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -18,7 +19,7 @@ from karpool.model.nodepool import NodeClaim, NodeClaimSpec, PoolRequirement
 from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements
 from karpool.operator.journal import Journal, JournalSettings
-from karpool.report.journal_records import RolledBackRecord
+from karpool.report.journal_records import NodeFacts, RolledBackRecord
 from karpool.wire.objects import Metadata
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -257,3 +258,25 @@ def test_a_closed_journal_opens_again(tmp_path: Path) -> None:
     journal.close()
     journal.write(rolled_back("two"))
     assert [line["message"] for line in lines(path)] == ["one", "two"]
+
+
+def test_what_nodes_are_is_told_once_and_again_in_a_new_file(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(JournalSettings(path=path, largest=1_500))
+    small, large = (
+        NodeFacts(name=name, node_pool="web", instance_type=name, capacity_type="spot", zone="a", price_per_hour=0.1)
+        for name in ("small", "large")
+    )
+
+    def told() -> list[list[str]]:
+        return [[node["name"] for node in line["nodes"]] for line in lines(path) if line["kind"] == "Nodes"]
+
+    journal.nodes_known(NOW, [small])
+    journal.nodes_known(NOW, [small, large])
+    journal.nodes_known(NOW, [large])
+    journal.nodes_known(NOW, [msgspec.structs.replace(large, price_per_hour=0.2)])
+    assert told() == [["small"], ["large"], ["large"]]
+    while path.stat().st_size > 500:
+        journal.write(rolled_back("full"))
+    journal.nodes_known(NOW, [msgspec.structs.replace(large, price_per_hour=0.2), small])
+    assert told() == [["large", "small"]]

@@ -47,6 +47,7 @@ def line(kind: str, minutes: float, **fields: Any) -> bytes:
         "WaitOver": {"id": "x", "node": "a", "object": "Pod shop/web", "message": "is not ready"},
         "Brake": {"brake": "Paused", "nodePool": "web", "object": "NodePool web", "message": "is paused"},
         "Provisioned": {"newNodes": [], "unschedulable": []},
+        "Nodes": {"nodes": []},
     }
     record = {"kind": kind, "apiVersion": "karpool.sh/v1", "time": at(minutes).isoformat(), **whole[kind], **fields}
     return json.dumps(record).encode() + b"\n"
@@ -195,6 +196,24 @@ def test_a_last_line_without_a_break_is_read_if_it_is_whole() -> None:
 def test_nothing_that_a_journal_holds_stops_the_reader(lines: list[bytes]) -> None:
     document = Timeline([line("Completed", 0), *(entry + b"\n" for entry in lines)]).document()
     assert document.totals.completed == 1
+
+
+def test_nodes_of_a_past_moment_have_their_type_pool_and_price_of_then() -> None:
+    fact = {"nodePool": "web", "instanceType": "m5.large", "capacityType": "spot", "zone": "a"}
+    timeline = Timeline(
+        [
+            line("NoDecision", 0, rejected=[stays("a"), stays("b")]),
+            line("Nodes", 1, nodes=[{**fact, "name": "a", "pricePerHour": 0.1}]),
+            line("Nodes", 5, nodes=[{**fact, "name": "a", "pricePerHour": None}]),
+        ]
+    )
+
+    def known(minutes: float) -> list[tuple[str, float | None] | None]:
+        facts = [node.facts for node in timeline.fleet_at(at(minutes)).nodes]
+        return [None if fact is None else (fact.instance_type, fact.price_per_hour) for fact in facts]
+
+    assert known(0) == known(4) == [("m5.large", 0.1), None]
+    assert known(5) == [("m5.large", None), None]
 
 
 def test_an_empty_journal_is_an_empty_timeline() -> None:

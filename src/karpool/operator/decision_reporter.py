@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from karpool.catalog.instance_types import Catalog
 from karpool.controller.observer import DecisionObserver
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.stop import Stop, Stops
@@ -28,6 +29,7 @@ from karpool.observability.metrics import Metrics
 from karpool.operator.bound_meter import BoundMeter
 from karpool.operator.journal import Journal
 from karpool.provisioning.provision import ProvisioningResult
+from karpool.report.journal_records import node_facts
 
 _log = structlog.get_logger()
 _MOST_FAILED: Final = 1_000
@@ -48,6 +50,7 @@ class DecisionReporter(DecisionObserver):
         dry_run: bool = False,
         explain_every: timedelta = timedelta(0),
         bound: BoundMeter | None = None,
+        catalog: Callable[[], Catalog] | None = None,
     ) -> None:
         """A pass without a command is explained every `explain_every`; one with a command always is."""
         self._store = store
@@ -57,6 +60,7 @@ class DecisionReporter(DecisionObserver):
         self._clock = clock
         self._dry_run = dry_run
         self._explain_every = explain_every
+        self._catalog = catalog
         self._bound = bound or BoundMeter(metrics, clock)
         self._explained: datetime | None = None
         self._reported: dict[str, tuple[str, ...]] = {}
@@ -91,6 +95,8 @@ class DecisionReporter(DecisionObserver):
             return
         self._explained, self._decided = self._clock(), decision.commands
         rejected = list(decision.reasons.items())
+        if self._catalog is not None:
+            self._journal.nodes_known(self._explained, node_facts(self._store.nodes.listed(), self._catalog()))
         self._journal.decided(self._explained, decision.commands, rejected, dry_run=self._dry_run)
         self._metrics.rejections(
             rejections=Counter(reason.code for _, reasons in rejected for reason in reasons),

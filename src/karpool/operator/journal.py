@@ -81,6 +81,7 @@ class Journal(JournalLines):
 
     def _rotate(self, path: Path) -> None:
         """Give every file the next number; the oldest is deleted."""
+        self.began_anew()
         if self._settings.old_files == 0:
             path.unlink(missing_ok=True)
             return

@@ -389,6 +389,7 @@ class Operator:
             clock=self._now,
             dry_run=settings.dry_run,
             explain_every=settings.explain_every,
+            catalog=lambda: provider.catalog_source.catalog,
         )
         controller.observers += [reporter, *self._observers]
         if self._webhook is not None:

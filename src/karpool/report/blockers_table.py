@@ -133,5 +133,7 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.6f}".rstrip("0").rstrip(".")
     text = str(value)
     return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text

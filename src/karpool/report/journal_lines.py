@@ -1,6 +1,6 @@
 """The lines of a decision journal, whoever keeps them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from karpool.disruption.brakes.failures import FailedCommand
@@ -17,6 +17,8 @@ from karpool.report.journal_records import (
     DroppedRecord,
     JournalRecord,
     NoDecisionRecord,
+    NodeFacts,
+    NodesRecord,
     ProvisionedRecord,
     Rejected,
     RolledBackRecord,
@@ -38,6 +40,7 @@ class JournalLines:
     def __init__(self) -> None:
         self._last_rejected: ReasonKeys | None = None
         self._last_unschedulable: ReasonKeys = ()
+        self._told: dict[str, NodeFacts] = {}
 
     def write(self, record: JournalRecord) -> None:
         """Keep a record."""
@@ -60,6 +63,18 @@ class JournalLines:
         if keys != self._last_rejected:
             self._last_rejected = keys
             self.write(NoDecisionRecord(time=time, rejected=kept_nodes(rejected)))
+
+    def nodes_known(self, time: datetime, facts: Iterable[NodeFacts]) -> None:
+        """What all nodes of now are: a line with those of which that has not been written yet, or has changed."""
+        known = {fact.name: fact for fact in facts}
+        new = tuple(fact for name, fact in known.items() if self._told.get(name) != fact)
+        self._told = known
+        if new:
+            self.write(NodesRecord(time=time, nodes=new))
+
+    def began_anew(self) -> None:
+        """A new file begins, which is to be understood without the older ones."""
+        self._told = {}
 
     def started(self, time: datetime, command: Command, identity: str) -> None:
         self.write(

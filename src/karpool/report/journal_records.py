@@ -1,10 +1,13 @@
 """The records of the decision journal; fields and parts are those of the plan document."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from karpool.catalog.instance_types import Catalog
+from karpool.catalog.pricing import capacity_type_of, label_of, node_price
 from karpool.disruption.command import Command
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.reasons import Reason
 from karpool.report.assemble import placement_parts, replacement_parts
@@ -112,6 +115,23 @@ class BrakeRecord(JournalRecord, frozen=True, kw_only=True, tag="Brake"):
     holds: bool
 
 
+class NodeFacts(DocumentPart, frozen=True, kw_only=True):
+    """What a node is, and costs in $/h; None if its price is unknown."""
+
+    name: str
+    node_pool: str
+    instance_type: str
+    capacity_type: str
+    zone: str
+    price_per_hour: float | None
+
+
+class NodesRecord(JournalRecord, frozen=True, kw_only=True, tag="Nodes"):
+    """Nodes of which the journal has not told yet what they are, or of which that has changed."""
+
+    nodes: tuple[NodeFacts, ...]
+
+
 class ProvisionedRecord(JournalRecord, frozen=True, kw_only=True, tag="Provisioned"):
     new_nodes: tuple[RequestedNode, ...]
     unschedulable: tuple[Unschedulable, ...]
@@ -156,3 +176,16 @@ def requested_node(claim: NodeClaim) -> RequestedNode:
         zones=values.get(ZONE, ()),
         instance_types=values.get(INSTANCE_TYPE, ()),
     )
+
+
+def node_facts(nodes: Iterable[Node], catalog: Catalog) -> Iterator[NodeFacts]:
+    for node in nodes:
+        labels = node.metadata.labels
+        yield NodeFacts(
+            name=node.name,
+            node_pool=labels.get(NODEPOOL, ""),
+            instance_type=label_of(labels, INSTANCE_TYPE),
+            capacity_type=capacity_type_of(labels),
+            zone=label_of(labels, ZONE),
+            price_per_hour=node_price(catalog, labels),
+        )

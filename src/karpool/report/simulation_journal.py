@@ -13,7 +13,7 @@ from karpool.execution.tickets import Ticket
 from karpool.model.reasons import Reason
 from karpool.provisioning.provision import ProvisioningResult
 from karpool.report.journal_lines import JournalLines
-from karpool.report.journal_records import JournalRecord
+from karpool.report.journal_records import JournalRecord, node_facts
 from karpool.virtual.cluster import VirtualCluster
 
 
@@ -24,6 +24,8 @@ class SimulationJournal(DecisionObserver, JournalLines):
         super().__init__()
         self.lines: list[bytes] = []
         self._clock = cluster.queue
+        self._nodes = cluster.store.nodes
+        self._cloud = cluster.cloud
         self._braked: dict[tuple[str, str | None, str], Stop] = {}
         self._failed: set[str] = set()
         cluster.controller.observers.append(self)
@@ -48,6 +50,7 @@ class SimulationJournal(DecisionObserver, JournalLines):
             if key not in before:
                 self.braked(now, stop, holds=True)
         if decision.commands:
+            self.nodes_known(now, node_facts(self._nodes.listed(), self._cloud.catalog))
             self.decided(now, decision.commands, list(decision.reasons.items()))
 
     def command_started(self, command: Command, identity: str) -> None:

@@ -5,10 +5,10 @@ out. The journal names all nodes only when a pass gives reasons, so the fleet in
 what commands have removed since.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,8 @@ from karpool.report.journal_records import (
     DroppedRecord,
     KeptNode,
     NoDecisionRecord,
+    NodeFacts,
+    NodesRecord,
     ProvisionedRecord,
     RolledBackRecord,
     StartedRecord,
@@ -47,6 +49,7 @@ Record = (
     | WaitOverRecord
     | BrakeRecord
     | ProvisionedRecord
+    | NodesRecord
 )
 LONGEST_LINE: Final = 64 * 2**20
 """A line of more bytes than this was written by nobody."""
@@ -119,6 +122,7 @@ class Timeline:
         self._launches: list[LaunchesPart] = []
         self._namings: list[_Naming] = []
         self._points: list[TimelinePoint] = []
+        self._facts: dict[str, list[tuple[datetime, NodeFacts]]] = {}
         self._times: list[datetime] = []
         self._lines = self._unreadable = self._evicted = 0
         self._saved = 0.0
@@ -133,6 +137,7 @@ class Timeline:
             WaitOverRecord: self._waited,
             BrakeRecord: self._braked,
             ProvisionedRecord: self._provisioned,
+            NodesRecord: self._told,
         }
         self.read(lines)
 
@@ -249,6 +254,18 @@ class Timeline:
         self._namings.append(_Naming(time, kept, {}))
         self._point(time, len(kept))
 
+    def _told(self, record: NodesRecord) -> None:
+        for fact in record.nodes:
+            self._facts.setdefault(fact.name, []).append((record.time, fact))
+
+    def _fact(self, name: str, moment: datetime) -> NodeFacts | None:
+        """What a node was at a moment; what was told first of it holds for the time before, too."""
+        told = self._facts.get(name)
+        if told is None:
+            return None
+        before = [entry for entry in told if entry[0] <= moment]
+        return max(before, key=itemgetter(0))[1] if before else min(told, key=itemgetter(0))[1]
+
     def _point(self, time: datetime, nodes: int | None) -> None:
         self._points.append(
             TimelinePoint(time=time, nodes=nodes, savings_per_hour=self._saved, evictions=self._evicted)
@@ -305,16 +322,20 @@ class Timeline:
         return FleetMomentPart(
             time=moment,
             known_at=since,
-            nodes=() if naming is None else tuple(_nodes(naming, gone)),
+            nodes=() if naming is None else tuple(self._nodes(naming, gone, moment)),
             gone=tuple(gone),
             requested=tuple(node.name for entry in asked for node in entry.new_nodes),
         )
 
-
-def _nodes(naming: _Naming, gone: Iterable[str]) -> list[FleetNodePart]:
-    left = {node.name: node.reasons for node in naming.kept}
-    names = sorted({*left, *naming.going}.difference(gone))
-    return [FleetNodePart(name=name, reasons=left.get(name, ()), command=naming.going.get(name)) for name in names]
+    def _nodes(self, naming: _Naming, gone: Iterable[str], moment: datetime) -> Iterator[FleetNodePart]:
+        left = {node.name: node.reasons for node in naming.kept}
+        for name in sorted({*left, *naming.going}.difference(gone)):
+            yield FleetNodePart(
+                name=name,
+                reasons=left.get(name, ()),
+                command=naming.going.get(name),
+                facts=self._fact(name, moment),
+            )
 
 
 def _between(since: datetime | None, moment: datetime | None, until: datetime) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from karpool.model.reasons import Reason
 from karpool.report.document_part import API_VERSION, DocumentPart
-from karpool.report.journal_records import RequestedNode
+from karpool.report.journal_records import NodeFacts, RequestedNode
 
 Outcome = Literal["decided", "dryRun", "running", "completed", "rolledBack", "dropped"]
 
@@ -95,11 +95,15 @@ class TimelineDocument(DocumentPart, frozen=True, kw_only=True):
 
 
 class FleetNodePart(DocumentPart, frozen=True, kw_only=True):
-    """A node that was there: why it stayed, or the place of the command that was to remove it."""
+    """A node that was there: why it stayed, or the place of the command that was to remove it.
+
+    `facts`: what it was, and its price of then; None if the journal does not tell.
+    """
 
     name: str
     reasons: tuple[Reason, ...]
     command: int | None
+    facts: NodeFacts | None = None
 
 
 class FleetMomentPart(DocumentPart, frozen=True, kw_only=True):

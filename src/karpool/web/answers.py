@@ -133,8 +133,10 @@ class Answers:
         from karpool.disruption.what_if.quick import search_words
         from karpool.report.what_if_document import end_part
 
-        _, what_if = self._what_ifs(AT_ONCE, progress)
-        return {"today": end_part(what_if.today.end), "search": search_words(what_if.question.settings)}
+        cluster, what_if = self._what_ifs(AT_ONCE, progress)
+        pdbs = sorted(pdb.key for pdb in cluster.subject.objects.pod_disruption_budgets)
+        search = search_words(what_if.question.settings)
+        return {"today": end_part(what_if.today.end), "search": search, "pdbs": pdbs}
 
     def _what_if(self, question: WhatIfQuestion, progress: Progress) -> Answer:
         return self._turned(question.knobs, AT_ONCE, progress)

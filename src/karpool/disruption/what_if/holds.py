@@ -38,7 +38,7 @@ from karpool.disruption.what_if.type_knobs import AnyMachine, of_machine
 from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.labels import DO_NOT_DISRUPT, MINIMUM_SAVINGS
 from karpool.model.node_group import NodeGroup
-from karpool.model.nodepool import ZERO_SECONDS, NodePool
+from karpool.model.nodepool import ZERO_SECONDS, NodePool, PoolRequirement
 from karpool.model.owners import Workload, workload_of
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
@@ -46,6 +46,7 @@ from karpool.wire.duration import NEVER
 
 MISSING_TYPES: Final = "InstanceTypesNotAllowed"
 """The code of a pool whose requirements leave out machines."""
+_VALUES_NAMED: Final = 4
 _BY_AUTOSCALER: Final = frozenset(
     {
         ReasonCode.POD_NOT_SAFE_TO_EVICT,
@@ -196,5 +197,12 @@ def _wide_of_pool(pool: NodePool) -> Iterator[tuple[Rule, str]]:
         yield Rule(ReasonCode.BALANCED_SCORE_TOO_LOW, about, (knob,), wide=True), words
     rules = [rule for rule in pool.spec.template.spec.requirements if of_machine(rule)]
     if rules:
-        words = "allows only machines of some kinds: " + ", ".join(f"{rule.key} {rule.operator}" for rule in rules[:3])
+        words = "allows only machines of some kinds: " + "; ".join(map(_rule_words, rules[:3]))
         yield Rule(MISSING_TYPES, about, (AnyMachine(node_pool=pool.name),), wide=True), words
+
+
+def _rule_words(rule: PoolRequirement) -> str:
+    """A requirement as it is written: `instance-family In c5, m5 and 4 more`."""
+    shown, rest = rule.values[:_VALUES_NAMED], len(rule.values) - _VALUES_NAMED
+    values = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+    return f"{rule.key} {rule.operator} {values}".rstrip()

@@ -108,7 +108,7 @@ function what(lift) {
   const workloads = [...new Set(lift.blockers.flatMap((blocker) => blocker.workloads))];
   const more = [];
   if (lift.name) more.push(element("div.quiet", null, codes.join(", ") + ` (${plural(lift.blockers.length, "blocker")})`));
-  else more.push(element("div.quiet", null, `${first.code}: ${first.message}`));
+  else more.push(element("div.quiet", null, `${first.code}: ${first.message.startsWith(first.object + " ") ? first.message.slice(first.object.length + 1) : first.message}`));
   const owners = [...workloads.filter((name) => name !== first.object).slice(0, 3), ...(workloads.length ? [] : namespaces.slice(0, 3))];
   if (owners.length) more.push(element("div.quiet", null, `for ${owners.join(", ")}${workloads.length > 3 ? ` and ${number(workloads.length - 3)} more` : ""}`));
   return [element("b", null, element("bdi", null, lift.name || first.object)), ...more];

@@ -103,6 +103,17 @@ export class Blocks {
     }
   }
 
+  /* Where a node is on the screen; null if it is not drawn. */
+  place(name) {
+    for (const { bars, drawing } of this.blocks.values()) {
+      const index = drawing.nodes.findIndex((node) => node.name === name);
+      if (index < 0) continue;
+      const bar = bars ? drawing.live.get(index) : null;
+      return bars ? (bar ? bar.getBoundingClientRect() : null) : drawing.box(index);
+    }
+    return null;
+  }
+
   repaint() {
     for (const block of this.blocks.values()) {
       if (block.bars) block.drawing.layout();

@@ -36,16 +36,14 @@ export function axisMoney(value, values) {
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/* `lines`: [{points: [[x, y]], kind, step}]; `marks`: [{x, kind}]; `level`: {y, label} is drawn across. */
-export function chart({ label, width = window.innerWidth < 640 ? 360 : 640, height = 220, lines, level, x, y, marks = [], zero = false }) {
+/* `lines`: [{points: [[x, y]], kind, step}]; `marks`: [{x, kind}]; `level`: {y, label} is drawn across. Amounts begin at 0. */
+export function chart({ label, width = window.innerWidth < 640 ? 360 : 640, height = 220, lines, level, x, y, marks = [] }) {
   const all = lines.flatMap((line) => line.points);
   const ys = all.map((point) => point[1]).concat(level ? [level.y] : []);
   const xs = all.map((point) => point[0]);
-  const [x0, x1] = ends(xs);
-  const [lowest, high] = ends(ys);
-  const bottom = zero ? 0 : lowest - 0.08 * (high - lowest || high || 1);
-  const low = Math.max(0, bottom);
-  const top = high + 0.06 * (high - low || 1);
+  const [x0, x1] = x.ends || ends(xs);
+  const low = 0;
+  const top = 1.06 * (Math.max(0, ends(ys)[1]) || 1);
   const atX = (value) => LEFT + ((width - LEFT - RIGHT) * (value - x0)) / (x1 - x0 || 1);
   const atY = (value) => height - BOTTOM - ((height - TOP - BOTTOM) * (value - low)) / (top - low || 1);
   const made = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
@@ -77,6 +75,13 @@ export function chart({ label, width = window.innerWidth < 640 ? 360 : 640, heig
     cursor.setAttribute("x2", atX(px));
     dot.setAttribute("cx", atX(px));
     dot.setAttribute("cy", atY(py));
+  };
+  made.slider = (range) => {
+    /* The middle of a thumb goes from half a thumb after the start of its track to half a thumb before its end. */
+    const frame = element("div.slider", null, range);
+    frame.style.paddingLeft = `calc(${(100 * LEFT) / width}% - var(--thumb) / 2)`;
+    frame.style.paddingRight = `calc(${(100 * RIGHT) / width}% - var(--thumb) / 2)`;
+    return frame;
   };
   made.valueAt = (event) => {
     const box = made.getBoundingClientRect();

@@ -81,6 +81,12 @@ export function afterFullPlan(planned, price) {
   return ` The plan of the Plan view is looked for longer, and ends at ${money(full)}.`;
 }
 
+/* A reason with its code; what it is about is not named twice: "PodDisruptionBudget: shop/cart allows no disruption now". */
+export function saidOnce({ code, message }) {
+  const rest = message.startsWith(code + " ") ? message.slice(code.length + 1) : message;
+  return `${code}: ${rest}`;
+}
+
 /* A file that the page has made, for the downloads of the browser. */
 export function download(name, text, type) {
   const link = element("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });

@@ -29,10 +29,10 @@ export class Fleet {
     fill(this.labels, change.labels);
     fill(this.workloads, change.workloads);
     if (change.pools) this.pools = change.pools;
-    const happened = { nodes: new Set(), came: [], gone: [], moved: [] };
+    const happened = { nodes: new Set(), came: [], gone: [], moved: [], landed: [], left: [] };
+    for (const number of change.gonePods || []) this.removePod(number, happened);
     for (const number of change.goneNodes || []) this.removeNode(number, happened);
     for (const row of change.nodes || []) this.putNode(row, happened);
-    for (const number of change.gonePods || []) this.removePod(number, happened);
     for (const row of change.pods || []) this.putPod(row, happened);
     return happened;
   }
@@ -83,6 +83,7 @@ export class Fleet {
     const node = this.nodes.get(pod.node);
     if (node) happened.nodes.add(node);
     if (from !== undefined && from !== pod.node) happened.moved.push(pod);
+    if (node && from !== pod.node) happened.landed.push({ pod, node, from: this.nodes.get(from) || null });
   }
 
   removePod(number, happened) {
@@ -93,6 +94,7 @@ export class Fleet {
     if (this.podsByName.get(pod.name) === pod) this.podsByName.delete(pod.name);
     const node = this.nodes.get(pod.node);
     if (node) happened.nodes.add(node);
+    if (node) happened.left.push({ pod, node });
   }
 
   enter(pod) {

@@ -4,11 +4,13 @@ import { Blocks, firstZoom, meter, price, SIZES } from "./blocks.js";
 import { card, choice, clock, perMonth, say, select } from "./controls.js";
 import { spark } from "./chart.js";
 import { byName, share, totals } from "./fleet.js";
-import { capacityColour, heat, HEAT_WORDS, OTHERS, outcomeColour, ranked } from "./palette.js";
+import { drawMoves, Follower } from "./moves.js";
+import { capacityColour, heat, HEAT_WORDS, namespaceLegend, OTHERS, outcomeColour, ranked } from "./palette.js";
 import { HINT, matcher } from "./search.js";
 
 const LATELY = 8;
 const REDRAW_MS = 250;
+const MOVES_DRAWN = 40; /* of one redraw: what hundreds of pods do at once is no longer followed by eye */
 const NO_POOL = "no pool";
 
 export class FleetView {
@@ -19,6 +21,8 @@ export class FleetView {
     this.lately = [];
     this.prices = [];
     this.pending = new Set();
+    this.follower = new Follower();
+    this.moves = [];
     this.build();
     this.refresh();
   }
@@ -142,6 +146,7 @@ export class FleetView {
   changed(happened) {
     this.note(happened);
     for (const node of [...happened.nodes, ...happened.came]) this.pending.add(node);
+    if (this.moves.length < MOVES_DRAWN) this.moves.push(...this.follower.moves(happened, (name) => this.blocks.place(name), this.totals.children[2].getBoundingClientRect()));
     if (this.timer) return;
     this.timer = setTimeout(() => {
       this.timer = null;
@@ -149,6 +154,8 @@ export class FleetView {
       this.pending.clear();
       if (nodes.length < 200) this.blocks.flash(nodes);
       this.refresh();
+      drawMoves(this.moves.map((move) => ({ ...move, rank: this.ranks.get(move.pod.namespace) })), (name) => this.blocks.place(name), MOVES_DRAWN);
+      this.moves = [];
     }, REDRAW_MS);
   }
 
@@ -261,7 +268,7 @@ export class FleetView {
     const { colour } = this.state;
     const entries =
       SIZES[zoom] === null || colour === "namespace"
-        ? namespaces(this.ranks)
+        ? namespaceLegend(this.ranks)
         : colour === "use"
           ? HEAT_WORDS.map((words, step) => ["heat" + step, words])
           : colour === "capacity"
@@ -273,13 +280,6 @@ export class FleetView {
     this.legendKey = key;
     this.legend.replaceChildren(...[...entries, ...marks].map(([kind, words]) => element("span", null, element("i." + kind), words)));
   }
-}
-
-function namespaces(ranks) {
-  const own = [...ranks].filter(([, place]) => place < OTHERS).map(([name, place]) => ["c" + place, name || "?"]);
-  const rest = ranks.size - own.length;
-  if (rest) own.push(["c" + OTHERS, plural(rest, "other namespace")]);
-  return [...own, ["c10.daemon", "striped: DaemonSet"]];
 }
 
 function values(names) {

@@ -12,6 +12,7 @@ export const KNOBS = [
       { key: "after", words: "consolidateAfter", options: each("0s", "1m", "5m", "15m", "1h", "Never") },
       { key: "grace", words: "Grace period", options: each(["Never", "none"], "5m", "15m", "1h", "4h") },
       { key: "policy", words: "Consolidate", options: each("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced") },
+      { key: "balanced", words: "k of Balanced", kind: "number", min: "0", step: "0.5", hint: "2" },
       { key: "least", words: "Minimum savings", kind: "text", hint: "0.05 or 5%" },
       { key: "weight", words: "Weight", kind: "number", min: "0", max: "100", step: "1" },
     ],
@@ -20,6 +21,7 @@ export const KNOBS = [
     title: "Machines",
     knobs: [
       { key: "add", words: "Also allow types", kind: "text", hint: "m7g.*, c7g.2xlarge" },
+      { key: "only", words: "Only these types", kind: "text", hint: "m6i.*, m7i.*" },
       { key: "forbid", words: "Forbid types", kind: "text", hint: "t3.*" },
       { key: "any", words: "Allow every machine", kind: "switch" },
     ],
@@ -38,14 +40,20 @@ export const KNOBS = [
   {
     title: "Pods",
     knobs: [
-      { key: "disturb", words: "Lift do-not-disrupt of", options: ({ namespaces }) => [["", "nobody"], ["*", "all pods"], ...namespaces.map((name) => [name, `namespace ${name}`])] },
-      { key: "pdb", words: "Without PDB", kind: "text", hint: "namespace/name" },
+      { key: "disturb", words: "Lift do-not-disrupt of", options: ({ namespaces, protectedWorkloads }) => [["", "nobody"], ["*", "all pods"], ...namespaces.map((name) => [name, `namespace ${name}`]), ...protectedWorkloads.map((name) => ["workload " + name, name])] },
+      { key: "pdb", words: "Without PDB", kind: "text", hint: "namespace/name", list: "pdbs" },
       { key: "workload", words: "Requests of", options: ({ workloads }) => [["", "nobody"], ...workloads.map((name) => [name, name])] },
       { key: "cpu", words: "CPU, times", kind: "number", min: "0.01", max: "100", step: "0.05", hint: "1" },
       { key: "memory", words: "Memory, times", kind: "number", min: "0.01", max: "100", step: "0.05", hint: "1" },
     ],
   },
 ];
+
+/* Whose pods: everybody's, those of a workload, or those of a namespace. */
+function whose(text) {
+  if (text === "*") return {};
+  return text.startsWith("workload ") ? { workload: text.slice("workload ".length) } : { namespace: text };
+}
 
 /* What the values of the form ask: a list of knobs. */
 export function knobsOf(values) {
@@ -58,9 +66,11 @@ export function knobsOf(values) {
   if (values.after) add("consolidateAfter", { ...pool, value: values.after });
   if (values.grace) add("gracePeriod", { ...pool, value: values.grace });
   if (values.policy) add("consolidationPolicy", { ...pool, value: values.policy });
+  if (amount(values.balanced) !== null) add("balancedK", { ...pool, value: String(amount(values.balanced)) });
   if (values.least) add("minimumSavings", { ...pool, value: values.least });
   if (amount(values.weight) !== null) add("weight", { ...pool, value: amount(values.weight) });
   if (names(values.add).length) add("addTypes", { ...pool, instanceTypes: names(values.add) });
+  if (names(values.only).length) add("onlyTypes", { ...pool, instanceTypes: names(values.only) });
   if (names(values.forbid).length) add("forbidTypes", { ...pool, instanceTypes: names(values.forbid) });
   if (values.any) add("anyMachine", pool);
   if (amount(values.fee) !== null) add("nodeFee", { value: amount(values.fee) });
@@ -69,7 +79,7 @@ export function knobsOf(values) {
   if (values.partition) add("partition", { value: values.partition });
   if (values.order) add("order", { value: values.order });
   if (values.weights) add("weights", { value: values.weights });
-  if (values.disturb) add("doNotDisruptOff", values.disturb === "*" ? {} : { namespace: values.disturb });
+  if (values.disturb) add("doNotDisruptOff", whose(values.disturb));
   if (values.pdb) add("pdbOff", { name: values.pdb.trim() });
   const factors = Object.fromEntries(["cpu", "memory"].map((key) => [key, amount(values[key])]).filter(([, value]) => value !== null));
   if (values.workload && Object.keys(factors).length) add("requests", { workload: values.workload, ...factors });

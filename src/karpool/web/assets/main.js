@@ -32,6 +32,7 @@ class Page {
     this.problem = "";
     window.addEventListener("hashchange", () => this.route());
     setInterval(() => this.state(), 5000);
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.view && this.view.blocks && this.view.blocks.repaint());
     this.choose(this.place().cluster || clusters[0]);
   }
 

@@ -2,16 +2,48 @@
 
 const FLIGHT_MS = 700;
 const MOST = 120;
+const FOLLOWS_MS = 60000;
 
-/* `moves`: pod -> {box, to, rank}; `place` says where a node is on the screen now. */
-export function drawMoves(moves, place) {
+/* `moves`: [{box, to, rank}]; `place` says where a node is on the screen now. */
+export function drawMoves(moves, place, most = MOST) {
   if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   let count = 0;
-  for (const { box, to, rank } of moves.values()) {
+  for (const { box, to, rank } of moves) {
+    if (count >= most) break;
     const target = place(to);
-    if (!target || count++ >= MOST) continue;
+    if (!target || !(seen(box) || seen(target))) continue;
+    count += 1;
     fly(box, target, rank);
   }
+}
+
+/* Who comes for whom in a live cluster: a pod that moves is one that goes, and another one of its workload that comes. */
+export class Follower {
+  constructor() {
+    this.left = new Map(); /* workload -> [{box, at}] */
+  }
+
+  /* What has happened as moves; `place` says where nodes were until now, `waiting` where pods without a node are. */
+  moves({ left, landed }, place, waiting) {
+    const now = performance.now();
+    for (const { pod, node } of left) {
+      const box = pod.daemon ? null : place(node.name);
+      if (box) this.left.set(pod.workload, [...(this.left.get(pod.workload) || []).slice(-MOST), { box, at: now }]);
+    }
+    return landed.filter(({ pod }) => !pod.daemon).map(({ pod, node, from }) => ({ pod, box: (from && place(from.name)) || this.before(pod, now) || waiting, to: node.name }));
+  }
+
+  before(pod, now) {
+    const own = (this.left.get(pod.workload) || []).filter(({ at }) => now - at < FOLLOWS_MS);
+    const first = own.shift();
+    if (own.length) this.left.set(pod.workload, own);
+    else this.left.delete(pod.workload);
+    return first ? first.box : null;
+  }
+}
+
+function seen(box) {
+  return box.top < innerHeight && box.top + box.height > 0;
 }
 
 function fly(from, to, rank) {

@@ -37,3 +37,11 @@ export function capacityColour(node) {
 export function outcomeColour(outcome) {
   return OUTCOME[outcome] || "--c10";
 }
+
+/* Which namespaces have which colour. */
+export function namespaceLegend(ranks) {
+  const own = [...ranks].filter(([, place]) => place < OTHERS).map(([name, place]) => ["c" + place, name || "?"]);
+  const rest = ranks.size - own.length;
+  if (rest) own.push(["c" + OTHERS, plural(rest, "other namespace")]);
+  return [...own, ["c10.daemon", "striped: DaemonSet"]];
+}

@@ -5,7 +5,7 @@ import { axisMoney, chart } from "./chart.js";
 import { card, clock, moment, perMonth, say, table, working } from "./controls.js";
 import { byName, share } from "./fleet.js";
 import { drawMoves } from "./moves.js";
-import { heat, ranked } from "./palette.js";
+import { heat, HEAT_WORDS, namespaceLegend, ranked } from "./palette.js";
 import { Stepped } from "./stepped.js";
 
 const PLAY_MS = 1100;
@@ -57,12 +57,14 @@ export class PlanView {
     this.stop();
     if (this.blocks) this.blocks.close();
     this.stepped = new Stepped(this.shown);
-    this.ranks = ranked(this.stepped.fleet.pods.values(), "namespace");
     this.fresh = element("p.quiet.fresh", { role: "status" });
     this.blocksRoot = element("div.pools");
+    this.zoom = firstZoom(this.stepped.all.length);
+    this.ranks = ranked(this.stepped.fleet.pods.values(), "namespace");
     const parts = [this.totals(plan), this.notes(plan)];
     if (plan.commands.length) parts.push(this.scrubber(plan));
     else parts.push(element("section.card", null, element("p", null, plan.before.nodes ? "Nothing to do at this time; below is why each node stays." : "There are no nodes, so there is nothing to plan.")));
+    if (this.stepped.all.length) parts.push(this.legend());
     parts.push(this.blocksRoot, this.types(plan), this.reasons(plan));
     this.root.replaceChildren(...parts.filter(Boolean));
     this.blocks = new Blocks(this.blocksRoot, this.look(), {
@@ -70,7 +72,6 @@ export class PlanView {
       openPool: (group) => this.page.explain({ pool: group.title }),
       tooltip: this.page.tip,
     });
-    this.zoom = firstZoom(this.stepped.all.length);
     this.pricesToday = new Map();
     for (const node of this.stepped.all) this.pricesToday.set(node.pool, (this.pricesToday.get(node.pool) || 0) + (node.price || 0));
     this.goTo(0);
@@ -106,6 +107,18 @@ export class PlanView {
     );
   }
 
+  /* What colours and lines of nodes mean, and how large they are drawn. */
+  legend() {
+    const zoom = element("input", { type: "range", min: "0", max: String(SIZES.length - 1), step: "1", value: String(this.zoom), "aria-label": "Zoom, from small cells to bars" });
+    const marks = [["crossed", "goes in the next step"], ["marked-keep", "receives pods in this step"], ["marked-new", "new node"]];
+    const entries = () => (SIZES[this.zoom] === null ? namespaceLegend(this.ranks) : [...HEAT_WORDS.map((words, step) => ["heat" + step, step ? words : `CPU asked for: ${words}`]), ["c6", "new in the plan"]]);
+    const legend = element("div.legend", { role: "group", "aria-label": "What colours mean" });
+    const write = () => legend.replaceChildren(...[...entries(), ...marks].map(([kind, words]) => element("span", null, element("i." + kind), words)));
+    zoom.addEventListener("input", () => ((this.zoom = Number(zoom.value)), write(), this.draw()));
+    write();
+    return element("section.card.plan-legend", { "aria-label": "Nodes after this step" }, element("div.card-head", null, element("h2", null, "Nodes after this step"), element("label.zoom", null, element("span.quiet", null, "Zoom"), zoom)), legend);
+  }
+
   notes(plan) {
     const sentences = [...plan.stops.map((stop) => stop.message), ...plan.warnings];
     return sentences.length ? element("section.card.brakes", { "aria-label": "Brakes and warnings" }, ...sentences.map((text) => element("p", null, text))) : null;
@@ -126,23 +139,23 @@ export class PlanView {
       "section.card.scrubber",
       { "aria-label": "The plan step by step" },
       element("div.scrub-side", null, element("h2", null, "Step by step"), this.fresh, this.where, this.details),
-      element("div.scrub-main", null, this.curve, element("div.scrub", null, button("‹", -1, "Step back"), this.range, button("›", 1, "Next step"), this.play))
+      element("div.scrub-main", null, this.curve, element("div.scrub", null, button("‹", -1, "Step back"), this.play, button("›", 1, "Next step")))
     );
   }
 
   drawCurve(plan) {
-    if (plan.curve.length < 2) return element("p.quiet", null, "The price after each step is not known: a node has no price.");
+    if (plan.curve.length < 2) return element("div", null, element("p.quiet", null, "The price after each step is not known: a node has no price."), element("div.slider", null, this.range));
     const points = plan.curve.map((point) => [point.step, point.pricePerHour]);
     const whole = (value) => (Number.isInteger(value) ? number(value) : "");
     const drawn = chart({
       label: `Price after each step, from ${money(points[0][1])} to ${money(points.at(-1)[1])}${plan.lowerBound ? `; the least possible is ${money(plan.lowerBound.pricePerHour)}` : ""}`,
       lines: [{ points, step: true }],
       level: plan.lowerBound ? { y: plan.lowerBound.pricePerHour, label: `least possible ${money(plan.lowerBound.pricePerHour)}` } : null,
-      x: { words: whole },
+      x: { words: whole, ends: [0, plan.commands.length] },
       y: axisMoney,
     });
     drawn.addEventListener("click", (event) => (this.stop(), this.goTo(Math.round(drawn.valueAt(event)))));
-    return element("figure.plot", null, element("figcaption", null, "Price in $/h after each step"), drawn);
+    return element("figure.plot", null, element("figcaption", null, "Price in $/h after each step"), drawn, drawn.slider(this.range));
   }
 
   goTo(step) {
@@ -153,7 +166,7 @@ export class PlanView {
     if (this.range) this.range.value = String(to);
     if (this.where) this.write(to);
     this.draw();
-    if (from.size) drawMoves(from, (name) => this.place(name));
+    if (from.length) drawMoves(from, (name) => this.place(name));
   }
 
   write(step) {
@@ -170,24 +183,20 @@ export class PlanView {
     if (this.range) this.range.setAttribute("aria-valuetext", this.where.textContent);
   }
 
-  /* Where the pods of commands are on the screen before they move: [from, to]. */
+  /* Where the pods of commands are on the screen before they move. */
   places(commands) {
-    const moves = new Map();
+    const moves = [];
     for (const command of commands.slice(-1)) {
       for (const placement of command.placements) {
         const box = placement.from && this.place(placement.from);
-        if (box) moves.set(placement.pod, { box, to: placement.to, rank: this.ranks.get(placement.pod.split("/")[0]) });
+        if (box) moves.push({ box, to: placement.to, rank: this.ranks.get(placement.pod.split("/")[0]) });
       }
     }
     return moves;
   }
 
   place(name) {
-    for (const block of this.blocks ? this.blocks.blocks.values() : []) {
-      const index = block.drawing.nodes.findIndex((node) => node.name === name);
-      if (index >= 0) return block.bars ? block.drawing.live.get(index)?.getBoundingClientRect() : block.drawing.box(index);
-    }
-    return null;
+    return this.blocks ? this.blocks.place(name) : null;
   }
 
   toggle() {

@@ -2,6 +2,7 @@
 
 import { ask } from "./live.js";
 import { afterFullPlan, download, perMonth, say, select, table, working } from "./controls.js";
+import { UNDISTURBED } from "./fleet.js";
 import { KNOBS, knobsOf } from "./knobs.js";
 
 const WAIT_MS = 250;
@@ -32,12 +33,19 @@ export class WhatIfView {
   async prepare() {
     this.preparing = new AbortController();
     try {
-      const { today, search } = await ask(this.page.live, "today", {}, { signal: this.preparing.signal });
+      const { today, search, pdbs } = await ask(this.page.live, "today", {}, { signal: this.preparing.signal });
+      this.offer(pdbs);
       const words = `Today's plan ends at ${money(today.priceAfter)} with ${plural(today.nodesAfter, "node")}, with search ${search}.${afterFullPlan(this.page.planned, today.priceAfter)}`;
       if (this.start.isConnected) this.start.textContent = words;
     } catch (problem) {
       if (problem.name !== "AbortError" && this.start.isConnected) this.start.textContent = problem.message;
     }
+  }
+
+  /* Names of PodDisruptionBudgets, for those who begin to write one. */
+  offer(pdbs) {
+    this.page.pdbs = pdbs;
+    this.pdbs.replaceChildren(...pdbs.map((name) => element("option", { value: name })));
   }
 
   close() {
@@ -59,7 +67,10 @@ export class WhatIfView {
     this.result = element("section.card.result", { "aria-label": "What it comes to", "aria-live": "polite" });
     this.exports = element("section.card.exports", { "aria-label": "To keep it", hidden: "" });
     this.list = element("section.card", { "aria-labelledby": "tried-title" });
+    this.pdbs = element("datalist", { id: "pdbs" });
+    this.offer(this.page.pdbs || []);
     this.root.replaceChildren(
+      this.pdbs,
       element("div.what-if", null, element("section.card", null, element("h2", null, "Knobs"), element("p.quiet", null, "Turn one, and see at once what it saves. Nothing is changed in the cluster."), this.form), element("div.answers", null, this.brief, this.result, this.list, this.exports))
     );
     this.drawForm();
@@ -90,6 +101,7 @@ export class WhatIfView {
     const context = {
       pools: fleet.pools.map((pool) => pool.name).sort(),
       workloads: [...new Set([...fleet.pods.values()].filter((pod) => !pod.daemon).map((pod) => pod.workload))].sort().slice(0, 3000),
+      protectedWorkloads: [...new Set([...fleet.pods.values()].filter((pod) => pod.flags & UNDISTURBED && !pod.daemon).map((pod) => pod.workload))].sort(),
       namespaces: [...new Set([...fleet.pods.values()].map((pod) => pod.namespace))].sort(),
     };
     this.form.replaceChildren(
@@ -111,7 +123,7 @@ export class WhatIfView {
     if (knob.options) {
       input = select(knob.words, knob.options(context), value ?? "", set);
     } else {
-      input = element("input", { type: knob.kind, id: name, "aria-label": knob.words, placeholder: knob.hint || "as it is", min: knob.min, max: knob.max, step: knob.step, autocomplete: "off", spellcheck: "false" });
+      input = element("input", { type: knob.kind, id: name, "aria-label": knob.words, placeholder: knob.hint || "as it is", list: knob.list, min: knob.min, max: knob.max, step: knob.step, autocomplete: "off", spellcheck: "false" });
       input.value = value ?? "";
       input.addEventListener("input", () => set(input.value));
     }
