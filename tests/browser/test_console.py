@@ -148,7 +148,7 @@ def test_cells_are_zoomed_to_bars_and_back(opened: Opened) -> None:
 def test_the_plan_goes_step_by_step(opened: Opened) -> None:
     page = opened.view("Plan")
     assert "66.9 %" in page.locator(".totals").inner_text()
-    assert "0.669 $/h" in page.locator(".totals").inner_text()
+    assert "0.67 $/h" in page.locator(".totals").inner_text()
     where = page.locator(".where")
     expect(where).to_contain_text("Today: 12 nodes, 2.23 $/h")
     expect(page.locator(".badge", has_text="goes next")).to_have_count(1)

@@ -104,7 +104,7 @@ def look_at_every_view(page: Page, size: int) -> None:
 
     keys.view("what-if")
     keys.press(".presets button")
-    expect(page.locator(".outcome .words")).to_contain_text("disruption budgets")
+    expect(page.locator(".outcome .words")).to_contain_text("lift the budgets")
     expect(page.locator(".outcome tbody tr").first).to_contain_text("$/h")
     looks_well()
 

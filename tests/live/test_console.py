@@ -1,25 +1,27 @@
 """The console over a real API server while a controller works: what a browser shows is what happens."""
 
 import asyncio
+import json
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, ClientTimeout, TCPConnector
 from playwright.async_api import Page, async_playwright, expect
 from tests.live.control_plane import ControlPlane
 from tests.live.https import Client as Https
 from tests.live.invariants import wait_until_settled
 from tests.live.programs import free_port
-from tests.live.trial import Trial, deployment, fill_three_nodes, machines, play, pool
+from tests.live.trial import Trial, deployment, fill_three_nodes, journal, machines, play, pool
 from tests.web.processes import KARPOOL, alive, children, console
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SECONDS: Final = 90_000.0
+READERS: Final = 50
 CHROMIUM: Final = shutil.which("chromium")
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 ONE_TYPE: Final = {"spec": {"requirements": machines("c-4x")}}
@@ -80,8 +82,46 @@ def test_the_page_follows_a_scale_down_to_its_end(running_cluster: ControlPlane)
     play(running_cluster, scenario)
 
 
+async def spread_over_three_nodes(trial: Trial) -> None:
+    """Three pods on three nodes, one of which would hold them all."""
+    await trial.make(deployment("filler", 3, cpu="2400m"))
+    await trial.until_running(3)
+    await trial.make(deployment("web", 3, cpu="1200m"))
+    await trial.until_running(6)
+    await trial.until_nodes(3)
+    await trial.scale("filler", 0)
+    await trial.until_running(3)
+
+
+async def look_at_answers(page: Page) -> None:
+    """The views that ask the engine, over the cluster as it is now."""
+    await page.get_by_role("link", name="What if", exact=True).click()
+    await page.get_by_role("button", name="Consolidate at once").click()
+    outcome = page.locator(".outcome")
+    await expect(outcome.locator(".words")).to_contain_text("consolidateAfter", timeout=SECONDS)
+    await expect(outcome.get_by_role("table")).to_contain_text("$/h")
+    await page.get_by_role("link", name="Blockers", exact=True).click()
+    worth = page.get_by_role("heading", name="What lifting each alone is worth")
+    await expect(worth).to_be_visible(timeout=SECONDS)
+    await expect(page.locator("#view .working")).to_have_count(0, timeout=SECONDS)
+    await page.get_by_role("link", name="Who pays", exact=True).click()
+    paying = page.get_by_role("table", name="Who pays")
+    await expect(paying).to_contain_text("default", timeout=SECONDS)
+    await expect(paying).to_contain_text("idle")
+    await page.get_by_role("link", name="Fleet", exact=True).click()
+    await page.get_by_role("button", name="default", exact=True).click()
+    await expect(page.locator("#sheet")).to_contain_text("Consolidation")
+    await page.keyboard.press("Escape")
+    await page.locator(".bar").first.click()
+    await page.locator("#sheet table").get_by_role("button", name="default/web-").first.click()
+    await expect(page.locator("#sheet")).to_contain_text("Why is it here?", timeout=SECONDS)
+    await page.keyboard.press("Escape")
+
+
 @contextmanager
-def controller(kubeconfig: Path, journal: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+def controller(
+    kubeconfig: Path, written: Path, election: str = "--no-leader-elect"
+) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """`karpool run` with the console, as a process; its address and its process."""
     port = free_port()
     command: list[str | Path] = [
@@ -91,12 +131,12 @@ def controller(kubeconfig: Path, journal: Path) -> Iterator[tuple[str, "subproce
         "--provider=kwok",
         "--act",
         "--search=prefix",
-        "--no-leader-elect",
+        election,
         "--poll-interval=300ms",
         "--validation-delay=500ms",
         "--metrics-address=0",
         "--health-address=0",
-        f"--journal={journal}",
+        f"--journal={written}",
         f"--ui=127.0.0.1:{port}",
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
@@ -130,13 +170,7 @@ def test_a_running_controller_shows_its_own_cluster(running_cluster: ControlPlan
             running = controller(trial.plane.kubeconfig(), tmp_path / "decisions.jsonl")
             address, process = await asyncio.to_thread(stack.enter_context, running)
             await answering(address)
-            await trial.make(deployment("filler", 3, cpu="2400m"))
-            await trial.until_running(3)
-            await trial.make(deployment("web", 3, cpu="1200m"))
-            await trial.until_running(6)
-            await trial.until_nodes(3)
-            await trial.scale("filler", 0)
-            await trial.until_running(3)
+            await spread_over_three_nodes(trial)
             page, faults = await stack.enter_async_context(page_of(address))
             await expect(page.locator(".source")).to_contain_text("karpool run --provider kwok")
             await expect_scale_down(trial, page)
@@ -148,13 +182,97 @@ def test_a_running_controller_shows_its_own_cluster(running_cluster: ControlPlan
             last = page.locator("table.list tbody tr").first
             await expect(last).to_contain_text("completed")
             await last.get_by_role("button").click()
-            await expect(page.get_by_role("table", name="Nodes of then")).to_contain_text("to be removed")
+            then = page.get_by_role("table", name="Nodes of then")
+            await expect(then).to_contain_text("to be removed")
+            await expect(then).to_contain_text("c-4x-amd64-linux, on-demand")
+            await expect(then).to_contain_text("$/h")
+            await look_at_answers(page)
             helpers = await asyncio.to_thread(children, process.pid)
             assert len(helpers) == 1
             assert faults == []
             process.terminate()
             await asyncio.to_thread(process.wait, 20)
             await trial.until("the process that answers is gone", lambda: _gone(helpers[0]))
+
+    play(running_cluster, scenario)
+
+
+class Reader:
+    """An open page without a window: it reads everything, and follows what changes."""
+
+    def __init__(self) -> None:
+        self.nodes: set[int] = set()
+
+    async def follow(self, session: ClientSession, address: str) -> None:
+        async with session.get(f"{address}api/fleet") as answer:
+            document = await answer.json()
+        self.nodes = {row[0] for row in document["nodes"]}
+        async with session.get(f"{address}api/pods") as answer:
+            assert answer.ok
+        query = {"epoch": document["epoch"], "after": str(document["number"])}
+        async with session.get(f"{address}api/events", params=query) as answer:
+            async for line in answer.content:
+                if line.startswith(b"data: "):
+                    change = json.loads(line.removeprefix(b"data: "))
+                    self.nodes |= {row[0] for row in change.get("nodes", ())}
+                    self.nodes -= set(change.get("goneNodes", ()))
+
+
+async def plan_again_and_again(session: ClientSession, address: str) -> None:
+    while True:
+        async with session.get(f"{address}api/ask/plan") as answer:
+            await answer.read()
+        await asyncio.sleep(1)
+
+
+async def lease_of(trial: Trial) -> dict[str, Any]:
+    path = "/apis/coordination.k8s.io/v1/namespaces/karpool/leases/karpool"
+    answer = await asyncio.to_thread(Https(trial.plane.kubeconfig()).get, path)
+    assert answer.status == 200, answer
+    spec: dict[str, Any] = answer.body["spec"]
+    return spec
+
+
+def test_a_controller_keeps_its_lease_and_decides_while_many_look(
+    running_cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """Fifty open pages, ten of which ask for plans all the time, and a leader that has to renew its lease."""
+
+    async def scenario(trial: Trial) -> None:
+        await trial.make(pool(template=ONE_TYPE, disruption={"consolidateAfter": "Never"}))
+        async with AsyncExitStack() as stack:
+            running = controller(trial.plane.kubeconfig(), tmp_path / "decisions.jsonl", "--leader-elect")
+            address, process = await asyncio.to_thread(stack.enter_context, running)
+            await answering(address)
+            await spread_over_three_nodes(trial)
+            before = await lease_of(trial)
+            readers = [Reader() for _ in range(READERS)]
+            connections = TCPConnector(limit=0)
+            session = await stack.enter_async_context(ClientSession(connector=connections, timeout=ClientTimeout()))
+            following = [asyncio.create_task(reader.follow(session, address)) for reader in readers]
+            following += [asyncio.create_task(plan_again_and_again(session, address)) for _ in range(READERS // 5)]
+
+            async def all_read(nodes: int) -> bool:
+                return all(len(reader.nodes) == nodes for reader in readers)
+
+            await trial.until("every page shows three nodes", lambda: all_read(3))
+            await trial.change("NodePool", "default", {"spec": {"disruption": {"consolidateAfter": "0s"}}})
+            await wait_until_settled(trial, {"default": 1})
+            await trial.until("every page shows one node", lambda: all_read(1))
+
+            async def renewed() -> bool:
+                return bool((await lease_of(trial))["renewTime"] > before["renewTime"])
+
+            await trial.until("the lease is renewed", renewed)
+            after = await lease_of(trial)
+            assert after["holderIdentity"] == before["holderIdentity"]
+            assert after.get("leaseTransitions") == before.get("leaseTransitions")
+            assert process.poll() is None
+            assert not any(task.done() for task in following)
+            assert len(journal(tmp_path / "decisions.jsonl", "Completed")) >= 1
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
 
     play(running_cluster, scenario)
 

@@ -21,7 +21,7 @@ def curve_plot(points: Sequence[CurvePart], bound: LowerBoundPart | None) -> str
         return ""
     prices = [point.price_per_hour for point in points] + ([] if bound is None else [bound.price_per_hour])
     across = axis(0, points[-1].evictions, _LEFT, _RIGHT, whole=True)
-    up = axis(min(prices), max(prices), _BOTTOM, _TOP)
+    up = axis(0, max(prices), _BOTTOM, _TOP)
     label = escape(_described(points, bound), quote=True)
     body = [*_grid(across, up), *_least(up, bound), _line(across, up, points), *_dots(across, up, points)]
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(body)}</svg>'

@@ -80,7 +80,7 @@ function makeBars(model, state, tooltip, open) {
   }
 
   function facts(node) {
-    const parts = [money(node.price), node.type || "?", node.pool || "no pool", node.capacity];
+    const parts = [money(node.price), node.type || "?", node.capacity, node.pool || "no pool"];
     return parts.filter(Boolean).join(" · ");
   }
 

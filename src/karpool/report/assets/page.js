@@ -83,6 +83,7 @@
     const unpriced = Math.max(before.unpricedNodes, after.unpricedNodes);
     const known = savings.pricePerHour === null ? savings.knownPerHour || null : savings.pricePerHour;
     const rest = known !== null && savings.pricePerHour === null ? " + ?" : "";
+    const cost = alike([before.pricePerHour, after.pricePerHour, known]);
     const month = known === null ? "?" : number(Math.round(known * 730));
     // What is saved fills the bar, as the number beside it says; of an unknown part nothing does.
     const saved = savings.percent === null ? 0 : Math.max(0, Math.min(100, savings.percent));
@@ -94,11 +95,11 @@
         "div.card.hero",
         null,
         element("p.label", null, "Saves"),
-        element("p.big", null, money(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")),
+        element("p.big", null, cost(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")),
         bar,
         element("p.quiet", null, `${month} $ a month${rest}` + (unpriced ? `; ${plural(unpriced, "node")} of unknown price not counted` : ""))
       ),
-      card("Price", money(before.pricePerHour, ""), money(after.pricePerHour, ""), "$ an hour"),
+      card("Price", cost(before.pricePerHour, ""), cost(after.pricePerHour, ""), "$ an hour"),
       card("Nodes", number(before.nodes), number(after.nodes), plural(model.commands.length, "step")),
       card("Pods", number(before.pods), number(after.pods), `${plural(moved, "move")} in all`)
     );

@@ -58,15 +58,16 @@ export class CostsView {
     const rest = costs.groups.length - SHOWN;
     const cost = alike(rows.flatMap((group) => [price(group.before), price(group.after)]));
     const changes = alike(rows.map((group) => (price(group.before) === null || price(group.after) === null ? null : price(group.before) - price(group.after))));
+    const totals = alike([costs.total.before.pricePerHour, saved]);
     const idle = alike([price(costs.idle.before), price(costs.idle.after)]);
     this.body.replaceChildren(
       element(
         "section.totals.four",
         { "aria-label": "Who pays, in short" },
-        card("The cluster", money(costs.total.before.pricePerHour), [perMonth(costs.total.before.pricePerHour), costs.total.before.unpriced ? `; ${plural(costs.total.before.unpriced, "node")} of unknown price not counted` : ""], ".hero"),
+        card("The cluster", totals(costs.total.before.pricePerHour), [perMonth(costs.total.before.pricePerHour), costs.total.before.unpriced ? `; ${plural(costs.total.before.unpriced, "node")} of unknown price not counted` : ""], ".hero"),
         card("Idle", percent((price(costs.idle.before) || 0) / whole), `${idle(price(costs.idle.before))} that no pod asks for`),
         card("Idle after the plan", percent((price(costs.idle.after) || 0) / (price(costs.total.after) || 1)), idle(price(costs.idle.after))),
-        card("The plan saves", money(saved), perMonth(saved))
+        card("The plan saves", totals(saved), perMonth(saved))
       ),
       element(
         "section.card",

@@ -191,15 +191,17 @@ export class FleetView {
     const { planned } = this.page;
     const saved = planned.answer ? planned.answer.plan.savings : null;
     const waiting = this.fleet.pending.size;
+    const gain = saved && saved.pricePerHour > 0 ? saved.pricePerHour : null;
+    const cost = alike([sum.known ? sum.price : null, gain]);
     this.totals.replaceChildren(
-      card("Price", [money(sum.known ? sum.price : null), this.prices.length > 2 ? spark(this.prices, `Price since this page was opened: from ${money(this.prices[0])} to ${money(rounded)}`) : null].filter(Boolean), perMonth(sum.known ? sum.price : null) + (sum.unpriced ? `; ${plural(sum.unpriced, "node")} of unknown price not counted` : ""), ".hero"),
+      card("Price", [cost(sum.known ? sum.price : null), this.prices.length > 2 ? spark(this.prices, `Price since this page was opened: from ${money(this.prices[0])} to ${money(rounded)}`) : null].filter(Boolean), perMonth(sum.known ? sum.price : null) + (sum.unpriced ? `; ${plural(sum.unpriced, "node")} of unknown price not counted` : ""), ".hero"),
       card("Nodes", number(sum.nodes), `in ${plural(new Set([...this.fleet.nodes.values()].map((node) => node.pool)).size, "pool")}`),
       card("Pods", number(this.page.live.complete ? this.fleet.pods.size : this.page.live.podCount), waiting ? `${plural(waiting, "pod")} waiting for a node` : this.page.live.complete ? "none waiting for a node" : "still being read …"),
       card("CPU asked for", asked(sum.askedCpu, sum.cpu), [meter("", sum.askedCpu, sum.cpu), ` ${amount(sum.askedCpu)} of ${number(Math.round(sum.cpu))} cores`]),
       card("Memory asked for", asked(sum.askedMemory, sum.memory), [meter("", sum.askedMemory, sum.memory), ` ${amount(sum.askedMemory / 1024)} of ${number(Math.round(sum.memory / 1024))} GiB`])
     );
-    if (saved && saved.pricePerHour > 0) {
-      const link = element("a.link.saves", { href: "#plan" }, `The plan saves ${money(saved.pricePerHour)} (${saved.percent === null ? "?" : saved.percent.toFixed(1)} %)`);
+    if (gain !== null) {
+      const link = element("a.link.saves", { href: "#plan" }, `The plan saves ${cost(gain)} (${saved.percent === null ? "?" : saved.percent.toFixed(1)} %)`);
       this.totals.firstChild.append(link);
     }
   }

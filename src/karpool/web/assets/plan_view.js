@@ -91,15 +91,15 @@ export class PlanView {
     const known = savings.pricePerHour === null ? savings.knownPerHour || null : savings.pricePerHour;
     const rest = known !== null && savings.pricePerHour === null ? " + ?" : "";
     const arrow = (a, b) => [element("span.was", null, a), element("span.arrow", { "aria-label": "to" }, "→"), b];
-    const cost = alike([before.pricePerHour, after.pricePerHour]);
+    const cost = alike([before.pricePerHour, after.pricePerHour, known, lowerBound && lowerBound.pricePerHour]);
     const evicted = plan.curve.length ? plan.curve.at(-1).evictions : 0;
     const bound = lowerBound
-      ? card("Least possible", money(lowerBound.pricePerHour), lowerBound.distancePercent === null ? "how far above it the plan ends is not known" : `the plan ends ${lowerBound.distancePercent.toFixed(1)} % above`)
+      ? card("Least possible", cost(lowerBound.pricePerHour), lowerBound.distancePercent === null ? "how far above it the plan ends is not known" : `the plan ends ${lowerBound.distancePercent.toFixed(1)} % above`)
       : card("Least possible", "?", "not proven for this cluster");
     return element(
       "section.totals.five",
       { "aria-label": "What the plan saves" },
-      card("Saves", [money(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(known) + rest, ".hero"),
+      card("Saves", [cost(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(known) + rest, ".hero"),
       card("Price", arrow(cost(before.pricePerHour, ""), cost(after.pricePerHour, "")), "$ an hour"),
       card("Nodes", arrow(number(before.nodes), number(after.nodes)), plural(plan.commands.length, "step")),
       card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}`),
@@ -147,7 +147,9 @@ export class PlanView {
     if (plan.curve.length < 2) return element("div", null, element("p.quiet", null, "The price after each step is not known: a node has no price."), element("div.slider", null, this.range));
     const points = plan.curve.map((point) => [point.step, point.pricePerHour]);
     const whole = (value) => (Number.isInteger(value) ? number(value) : "");
+    const [across, wide] = [this.root.clientWidth - 34, window.innerWidth > 1080];
     const drawn = chart({
+      ...(window.innerWidth < 640 ? {} : { width: Math.max(480, Math.round(wide ? across * 0.62 : across)), height: 240 }),
       label: `Price after each step, from ${money(points[0][1])} to ${money(points.at(-1)[1])}${plan.lowerBound ? `; the least possible is ${money(plan.lowerBound.pricePerHour)}` : ""}`,
       lines: [{ points, step: true }],
       level: plan.lowerBound ? { y: plan.lowerBound.pricePerHour, label: `least possible ${money(plan.lowerBound.pricePerHour)}` } : null,

@@ -5,7 +5,7 @@ import { axisMoney, chart } from "./chart.js";
 import { card, choice, longTable, moment, perMonth, saidOnce, say, working } from "./controls.js";
 
 const AGAIN_MS = 10000;
-const SHOWN = 40;
+const SHOWN = window.innerWidth < 640 ? 12 : 40;
 const KEY_STEPS = 200;
 const WORDS = { decided: "decided", dryRun: "dry run", running: "under way", completed: "completed", rolledBack: "rolled back", dropped: "dropped" };
 const KINDS = { completed: ".ok", rolledBack: ".went", dropped: "", running: ".new", decided: "", dryRun: "" };

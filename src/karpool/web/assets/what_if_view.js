@@ -205,7 +205,7 @@ export class WhatIfView {
             ["Saves of today's price", cost(today.savingsPerHour), cost(then.savingsPerHour)],
           ]
         ),
-        bars(today, then),
+        bars(today, then, cost),
         element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${afterFullPlan(this.page.planned, today.priceAfter)}`),
         this.presets()
       )
@@ -263,8 +263,7 @@ function file(title, name, text) {
   return element("details.rules", null, element("summary", null, title), element("pre", { tabindex: "0" }, text), element("p", null, copy, " ", save));
 }
 
-function bars(today, then) {
-  const cost = alike([today.priceBefore, today.priceAfter, then.priceAfter]);
+function bars(today, then, cost) {
   const most = Math.max(today.priceBefore || 0, then.priceBefore || 0, then.priceAfter || 0) || 1;
   const line = (words, value, kind) => {
     const bar = element("span.long-bar", { "aria-hidden": "true" }, element("i." + kind));
