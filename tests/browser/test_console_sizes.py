@@ -116,15 +116,15 @@ def look_at_every_view(page: Page, size: int) -> None:
     looks_well()
 
     keys.view("costs")
-    expect(page.locator("table.list tbody tr").last).to_contain_text("idle")
+    expect(page.locator("#view table.list tbody tr").last).to_contain_text("idle")
     looks_well()
     keys.press('.choice button[value="workload"]')
-    expect(page.locator("table.list tbody tr").first).to_contain_text("Deployment")
+    expect(page.locator("#view table.list tbody tr").first).to_contain_text("Deployment")
     looks_well()
 
     keys.view("timeline")
     expect(page.locator("figure svg").first).to_be_visible()
-    keys.press("table.list button.link")
+    keys.press("#view table.list button.link")
     expect(page.locator(".moment h3")).to_contain_text("At 20")
     looks_well()
 

@@ -34,6 +34,7 @@ export class Bars {
   show(nodes) {
     if (this.names === undefined || nodes.some((node) => !this.names.has(node.name))) this.names = shortNames(nodes.map((node) => node.name));
     this.nodes = nodes;
+    this.cost = alike(nodes.map((node) => node.price));
     if (this.cursor >= nodes.length) this.cursor = nodes.length - 1;
     this.layout();
   }
@@ -84,7 +85,7 @@ export class Bars {
       { role: "option", id: `${this.prefix}-${index}`, "aria-label": this.look.label(node), "aria-posinset": index + 1, "aria-setsize": this.nodes.length, "aria-selected": String(index === this.cursor) },
       element("div.bar-top", null, element("bdi.bar-name", { title: node.name }, this.names.get(node.name)), mark.text ? element("span.badge." + mark.kind, null, mark.text) : null),
       this.track(node, measure),
-      element("div.bar-facts", null, element("span", null, [money(node.price), node.type].filter(Boolean).join(" · ")), element("span.ratio", null, percent(used)))
+      element("div.bar-facts", null, element("span", null, [this.cost(node.price), node.type].filter(Boolean).join(" · ")), element("span.ratio", null, percent(used)))
     );
     made.style.left = `calc(${(index % this.columns) * (100 / this.columns)}% + 4px)`;
     made.style.width = `calc(${100 / this.columns}% - 8px)`;
