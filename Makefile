@@ -56,6 +56,7 @@ test: setup $(DOCS_STAMP)
 	@scripts/ensure-promtool >/dev/null || [ $$? -eq 3 ]
 # Without Go, or if the build fails (exit code 3), the tests that need a real API server are skipped, and say so.
 	@scripts/ensure-helm >/dev/null || [ $$? -eq 3 ]
+	@scripts/ensure-kubectl >/dev/null || [ $$? -eq 3 ]
 	@scripts/ensure-kubernetes >/dev/null || [ $$? -eq 3 ]
 	@scripts/ensure-karpenter karpenter regression disruption >/dev/null || [ $$? -eq 3 ]
 	$(BIN)/ruff check --quiet

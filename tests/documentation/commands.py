@@ -1,4 +1,4 @@
-"""The commands that README, CONTRIBUTING and docs show: indented or fenced lines that begin with a program."""
+"""The commands that README, CONTRIBUTING and docs show: lines of blocks, and whole ones in sentences."""
 
 import re
 import shlex
@@ -16,13 +16,18 @@ PAGES: Final = (
 )
 _PROGRAMS: Final = (
     r"karpool|kubectl|helm|make|python3?|scripts/[\w-]+|\.venv/bin/\w+|pip|pipx|uvx?|source|docker|promtool|"
-    r"cat|echo|git|jq|man"
+    r"cat|echo|git|jq|man|curl|envsubst|export|sudo|apt|apt-get|brew|krew|podman|sh|bash"
 )
 _VARIABLES: Final = r"(?:[A-Z][A-Z_]*=\S+ )*"
 _COMMAND: Final = re.compile(rf"^\s*{_VARIABLES}(?:{_PROGRAMS})(?:\s|$)(?! =)")
 _INDENT: Final = 4
 _COMMENT: Final = re.compile(r"\s+#\s.*$")
 _INLINE: Final = re.compile(r"`((?:kubectl )?karpool [^`]+)`")
+_IN_A_SENTENCE: Final = re.compile(
+    r"`((?:kubectl (?:-n \S+ )?(?:apply|annotate|create|delete|describe|get|patch) (?!-o)"
+    r"|pip install |python (?:-m |benchmarks/)|make \w|uv python )[^`]*)`"
+)
+"""What somebody could type as it is; `kubectl get -o json` only names a form."""
 
 
 class Command(NamedTuple):
@@ -71,6 +76,8 @@ def _of_page(page: str, lines: list[str]) -> Iterator[Command]:
         if line.lstrip().startswith("```"):
             fence = "" if fence else line.strip("` ") or "text"
             continue
+        if not fence:
+            yield from (Command(page, start + 1, text) for text in _IN_A_SENTENCE.findall(line))
         in_shell = fence in {"sh", "console", "bash"}
         in_block = not fence and len(line) - len(line.lstrip()) >= _INDENT
         if not (

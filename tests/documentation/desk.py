@@ -1,6 +1,9 @@
 """A folder with the files that documentation speaks of, made of the example cluster."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +15,7 @@ from karpool.cli.main import cli
 
 NODE: Final = "ip-10-0-0-7"
 """The node of the documentation; in the examples it is called otherwise."""
+_READY: Final = {"conditionType": "Ready", "conditionStatus": "False", "tolerationDuration": "30m"}
 _COMPACTOR: Final = {"nodePools": {"general": {"enabled": True, "scaleDownCPURequestRatioLimit": 0.75}}}
 
 
@@ -27,14 +31,15 @@ def example_objects() -> list[dict[str, Any]]:
 
 def furnish(desk: Path) -> None:
     """Put there what the commands of the documentation read."""
-    for name in ("examples", "quick-starts", "deploy", "scenarios", "benchmarks", "docs"):
+    for name in ("examples", "quick-starts", "deploy", "charts", "scenarios", "benchmarks", "docs", "scripts"):
         (desk / name).symlink_to(ROOT / name)
+    (desk / ".venv").symlink_to(sys.prefix)
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": example_objects()})
     for name in ("cluster.json", "everything.json"):
         (desk / name).write_text(text)
     pools = (ROOT / "examples" / "nodepools.yaml").read_text()
-    for folder in ("nodepools", "snapshots"):
-        (desk / folder).mkdir()
+    for folder in ("nodepools", "snapshots", ".zfunc", ".config/fish/completions"):
+        (desk / folder).mkdir(parents=True)
     for name in ("nodepools/general.yaml", "nodepools.yaml", "old-pools.yaml", "old.yaml"):
         (desk / name).write_text(pools)
     for name in ("new-pools.yaml", "new.yaml"):
@@ -47,3 +52,19 @@ def furnish(desk: Path) -> None:
     assert snapshot.exit_code == 0, snapshot.output
     (desk / "snapshots" / "monday.json.zst").write_bytes((desk / "cluster.json.zst").read_bytes())
     (desk / "decisions.jsonl").touch()
+    (desk / "repair.yaml").write_text(json.dumps({"policies": [_READY]}))
+    (desk / "FILE").write_text(json.dumps({"spec": {"disruption": {"consolidateAfter": "30s"}}}))
+    if shutil.which("git"):
+        _make_a_repository(desk)
+
+
+def _make_a_repository(desk: Path) -> None:
+    """One whose branch `main` has been fetched."""
+    who = ("-c", "user.name=reader", "-c", "user.email=reader@example.com")
+    for words in (
+        ("init", "--quiet"),
+        ("add", "nodepools.yaml"),
+        (*who, "commit", "--quiet", "--message", "Pools"),
+        ("update-ref", "refs/remotes/origin/main", "HEAD"),
+    ):
+        subprocess.run(["git", *words], cwd=desk, check=True)  # noqa: S603, S607

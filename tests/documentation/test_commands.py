@@ -3,41 +3,36 @@
 Those that read or change a cluster are executed on a real API server, in tests/live/test_documented_commands.py.
 """
 
-import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
-from tests.chart.helm import helm
-from tests.documentation.commands import ROOT, Command, mentioned, shown
+from moto import mock_aws
+from tests.catalog.fake_service import serving
+from tests.catalog.test_fetch_aws import HERE, PriceListService
+from tests.catalog.test_fetch_aws import environment as credentials
+from tests.documentation.commands import ROOT, Command, mentioned
 from tests.documentation.desk import furnish
-from tests.documentation.elsewhere import NOT_EXECUTED, reason
+from tests.documentation.elsewhere import NOT_EXECUTED, ONLY_LOOKED_AT, reason
+from tests.documentation.executed import COMMANDS, EXECUTED, IN_A_CLOUD, ON_A_CLUSTER, ON_FILES, SERVING_FILES
+from tests.documentation.shell import Done, ensured, environment, has_its_programs, in_a_shell, served
 
 from karpool.cli.main import cli
 
-COMMANDS = list(shown())
-READS_A_CLUSTER = {"plan", "explain", "blockers", "budgets", "lint", "snapshot", "compact", "ui"}
 FOUND_SOMETHING = 3
 """The exit status of a condition that holds, which is what some commands are shown for."""
+LOOKED_AT = [command for command in COMMANDS if reason(command.text, ONLY_LOOKED_AT)]
 
 
-def needs_a_cluster(command: Command) -> bool:
-    words = command.words
-    if "kubectl" in command.text.split() or words[:2] == ["karpool", "run"]:
-        return True
-    from_files = {"-f", "--journal"} & set(words) and words[:2] != ["karpool", "ui"]
-    return words[0] == "karpool" and words[1] in READS_A_CLUSTER and not from_files
-
-
-def here(command: Command) -> bool:
-    return reason(command.text) is None and not needs_a_cluster(command)
+def of(*commands: Command) -> Callable[[Callable[..., None]], pytest.MarkDecorator]:
+    return pytest.mark.parametrize("command", commands, ids=lambda command: f"{command.page}:{command.line}")
 
 
 def options_of(words: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
@@ -56,11 +51,7 @@ def options_of(words: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
             yield word.partition("=")[0], there
 
 
-@pytest.mark.parametrize(
-    "command",
-    [command for command in (*COMMANDS, *mentioned()) if command.words and command.words[0] == "karpool"],
-    ids=lambda command: f"{command.page}:{command.line}",
-)
+@of(*(command for command in (*COMMANDS, *mentioned()) if command.words and command.words[0] == "karpool"))
 def test_a_command_of_karpool_has_the_options_that_it_is_shown_with(command: Command) -> None:
     assert (
         len(command.words) == 1
@@ -77,7 +68,7 @@ def test_there_are_commands_in_the_pages() -> None:
     assert {"README.md", "docs/running.md", "docs/repair.md"} <= {command.page for command in COMMANDS}
 
 
-@pytest.mark.parametrize("pattern", NOT_EXECUTED)
+@pytest.mark.parametrize("pattern", [*ONLY_LOOKED_AT, *NOT_EXECUTED])
 def test_what_is_not_executed_is_still_shown(pattern: str) -> None:
     assert any(re.fullmatch(pattern, command.text) for command in COMMANDS)
 
@@ -89,24 +80,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_process(command: Command) -> tuple[int, str]:
+def in_process(command: Command) -> Done:
     result = CliRunner().invoke(cli, command.words[1:])
-    return result.exit_code, result.output
-
-
-def in_a_shell(command: Command, desk: Path) -> tuple[int, str]:
-    (desk / ".zfunc").mkdir(exist_ok=True)
-    (desk / ".config" / "fish" / "completions").mkdir(parents=True, exist_ok=True)
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(desk),
-        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
-        "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", ""),
-    }
-    script = ["bash", "-o", "pipefail", "-c", command.text]
-    done = subprocess.run(script, cwd=desk, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
-    return done.returncode, done.stdout + done.stderr
+    return Done(result.exit_code, result.output)
 
 
 def shown_after(command: Command) -> list[str]:
@@ -121,17 +97,15 @@ def shown_after(command: Command) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [command for command in COMMANDS if here(command) and command.words[0] in {"karpool", "cat", "echo", "jq", "man"}],
-    ids=lambda command: f"{command.page}:{command.line}",
-)
+@of(*ON_FILES)
 def test_a_command_works_on_files(command: Command, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for program in {"jq", "man"} & set(command.text.split()):
-        if shutil.which(program) is None:
-            pytest.skip(f"NOT TESTED: commands of the documentation with {program}; install {program}")
+    has_its_programs(command)
+    folders = [ensured("promtool", "--no-fetch")] if "promtool" in command.words else []
+    if command.text.startswith("source .venv") and not (desk / ".venv" / "bin" / "activate").exists():
+        pytest.skip("NOT TESTED: a command of the documentation; the tests run in no virtual environment")
     monkeypatch.chdir(desk)
-    status, output = in_process(command) if command.plain else in_a_shell(command, desk)
+    plain = command.plain
+    status, output = in_process(command) if plain else in_a_shell(command.text, desk, environment(desk, *folders))
     assert status in {0, FOUND_SOMETHING}, output
     assert status == 0 or "--fail-" in command.text, output
     for line in shown_after(command):
@@ -139,43 +113,54 @@ def test_a_command_works_on_files(command: Command, desk: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", sorted({c.words[1] for c in COMMANDS if c.words[0] == "make"}))
+@of(*SERVING_FILES)
+def test_a_page_is_served_from_files(command: Command, desk: Path) -> None:
+    with served(command, desk, environment(desk)):
+        pass
+
+
+@pytest.mark.slow
+@of(*IN_A_CLOUD)
+def test_prices_are_fetched_in_a_cloud_that_is_played(
+    command: Command, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk)
+    with serving(PriceListService()) as service, mock_aws():
+        credentials(monkeypatch, service)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", HERE)
+        status, output = in_process(command)
+    assert status == 0, output
+    assert (desk / command.words[-1]).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", sorted({c.words[1] for c in LOOKED_AT if c.words[0] == "make"}))
 def test_make_has_the_target(target: str) -> None:
-    """The targets are what runs these tests, or take long; that they are there is all that is asked."""
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603, S607
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [command for command in COMMANDS if here(command) and command.words[0] == "python"],
-    ids=lambda command: f"{command.page}:{command.line}",
-)
-def test_a_benchmark_has_the_options_that_it_is_shown_with(command: Command) -> None:
-    """`make bench` executes benchmarks at small sizes."""
+@of(*(command for command in LOOKED_AT if command.words[0] != "make"))
+def test_a_script_has_the_options_that_it_is_shown_with(command: Command) -> None:
     script = [sys.executable, command.words[1], "--help"]
-    done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(script, cwd=ROOT, env=environment(ROOT), capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
     for word in command.words[2:]:
         assert not word.startswith("--") or word in done.stdout
 
 
-@pytest.mark.parametrize(
-    "command",
-    [command for command in COMMANDS if command.words[0] == "helm"],
-    ids=lambda command: f"{command.page}:{command.line}",
-)
-def test_the_chart_renders_with_the_values_that_it_is_shown_with(command: Command) -> None:
-    """The tests of the chart install it; here it is rendered with the same arguments."""
-    assert command.words[1] in {"install", "upgrade"}
-    arguments = [word for word in command.words[2:] if word not in {"--reuse-values", "--create-namespace"}]
-    done = helm("template", *(str(ROOT / word) if word == "charts/karpool" else word for word in arguments))
-    assert done.returncode == 0, done.stderr
-    assert "kind: Deployment" in done.stdout
+@of(*(command for command in COMMANDS if command.words[:2] == ["pip", "install"]))
+def test_there_are_the_extras_that_pip_is_shown_with(command: Command) -> None:
+    found = re.fullmatch(r"karpool\[(\w+)\]", command.words[2])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert found
+    assert found[1] in project["optional-dependencies"]
 
 
 def test_every_command_is_executed_somewhere_or_has_a_reason_not_to_be() -> None:
-    programs = {"karpool", "cat", "echo", "jq", "man", "make", "python", "helm"}
-    left = [c for c in COMMANDS if here(c) and c.words[0] not in programs]
-    assert left == []
+    """The lists are those that tests are made of, here and in tests/live/test_documented_commands.py."""
+    executed = [*ON_FILES, *SERVING_FILES, *IN_A_CLOUD, *ON_A_CLUSTER]
+    assert sorted(executed) == sorted(EXECUTED)
+    without = [command for command in COMMANDS if command not in executed]
+    assert [command for command in without if reason(command.text) is None] == []

@@ -97,16 +97,15 @@ class ControlPlane:
         revision = self._ask_etcd("range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"]
         self._ask_etcd("compaction", {"revision": revision, "physical": True})
 
-    def start_controller_manager(self, *flags: str) -> None:
+    def start_controller_manager(self, *flags: str, controllers: Sequence[str] = CONTROLLERS) -> None:
         port = free_port()
-        controllers = ",".join(f"{name}-controller" for name in CONTROLLERS)
         self._start_other(
             "kube-controller-manager",
             f"https://127.0.0.1:{port}/healthz",
             *self._serving_flags(port),
             *QUICK,
             f"--kubeconfig={self.kubeconfig()}",
-            f"--controllers={controllers}",
+            f"--controllers={','.join(f'{name}-controller' for name in controllers)}",
             "--node-monitor-period=1s",
             *flags,
         )

@@ -1,7 +1,7 @@
 """The example cluster on a real API server, with a secret planted wherever an object has room for one."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -78,13 +78,14 @@ def example_objects() -> Iterator[dict[str, Any]]:
                 yield from document.get("items", [document])
 
 
-def build(admin: Client) -> Planter:
+def build(admin: Client, examples: Iterable[dict[str, Any]] | None = None) -> Planter:
     """Put the examples into a cluster; they run nowhere, and are as old as the cluster."""
     for name in NAMES:
         assert admin.post(DEFINITIONS, yaml.safe_load(definition(name))).status == 201
     planter = Planter()
+    given = example_objects() if examples is None else examples
     objects = sorted(
-        (thing for thing in example_objects() if thing["kind"] in PLURALS and thing["metadata"]["name"] not in OWN),
+        (thing for thing in given if thing["kind"] in PLURALS and thing["metadata"]["name"] not in OWN),
         key=lambda thing: thing["kind"] != "Namespace",
     )
     classes = {thing["spec"].get("priorityClassName", "") for thing in objects if thing["kind"] == "Pod"}

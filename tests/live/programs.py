@@ -61,10 +61,10 @@ class Program:
             )
         self._pdb_source = _pdb_source(self._process.pid)
 
-    def stop(self, how: signal.Signals = signal.SIGTERM, patience: float = 10) -> None:
-        """Ends the whole process group, by force when it takes its time."""
+    def stop(self, how: signal.Signals = signal.SIGTERM, patience: float = 10) -> int | None:
+        """Ends the whole process group, by force when it takes its time; its exit status, if it ran."""
         if self._process is None:
-            return
+            return None
         _dismiss(self._pdb_source)
         if self.running:
             os.killpg(self._process.pid, how)
@@ -72,8 +72,9 @@ class Program:
                 self._process.wait(patience)
         if self.running:
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        status = self._process.wait()
         self._process = self._pdb_source = None
+        return status
 
     def wait_until_healthy(self, url: str, context: ssl.SSLContext | None = None, patience: float = 60) -> None:
         """Returns as soon as the URL answers 200; a program that ends or takes too long is an error."""
