@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -106,3 +107,14 @@ def mentioned() -> Iterator[Command]:
             name = str(page.relative_to(ROOT))
             for number, line in enumerate(page.read_text().splitlines(), 1):
                 yield from (Command(name, number, text) for text in _INLINE.findall(line))
+
+
+def shown_after(command: Command) -> list[str]:
+    """What a page of quick starts shows of the output: lines of the block that follows the command."""
+    if command.page != "docs/quick-starts.md":
+        return []
+    rest = (ROOT / command.page).read_text().splitlines()[command.line :]
+    rest = list(dropwhile(lambda line: not line.strip(), rest))
+    if not rest or rest[0] != "```":
+        return []
+    return [" ".join(line.split()) for line in takewhile(lambda line: line != "```", rest[1:])]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import click
@@ -18,7 +17,7 @@ from moto import mock_aws
 from tests.catalog.fake_service import serving
 from tests.catalog.test_fetch_aws import HERE, PriceListService
 from tests.catalog.test_fetch_aws import environment as credentials
-from tests.documentation.commands import ROOT, Command, mentioned
+from tests.documentation.commands import ROOT, Command, mentioned, shown_after
 from tests.documentation.desk import furnish
 from tests.documentation.elsewhere import NOT_EXECUTED, ONLY_LOOKED_AT, reason
 from tests.documentation.executed import COMMANDS, EXECUTED, IN_A_CLOUD, ON_A_CLUSTER, ON_FILES, SERVING_FILES
@@ -83,17 +82,6 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_process(command: Command) -> Done:
     result = CliRunner().invoke(cli, command.words[1:])
     return Done(result.exit_code, result.output)
-
-
-def shown_after(command: Command) -> list[str]:
-    """What a page of quick starts shows of the output: lines of the block that follows the command."""
-    if command.page != "docs/quick-starts.md":
-        return []
-    rest = (ROOT / command.page).read_text().splitlines()[command.line :]
-    rest = list(dropwhile(lambda line: not line.strip(), rest))
-    if not rest or rest[0] != "```":
-        return []
-    return [" ".join(line.split()) for line in takewhile(lambda line: line != "```", rest[1:])]
 
 
 @pytest.mark.slow

@@ -78,23 +78,10 @@ def example_objects() -> Iterator[dict[str, Any]]:
                 yield from document.get("items", [document])
 
 
-def build(admin: Client, examples: Iterable[dict[str, Any]] | None = None) -> Planter:
-    """Put the examples into a cluster; they run nowhere, and are as old as the cluster."""
-    for name in NAMES:
-        assert admin.post(DEFINITIONS, yaml.safe_load(definition(name))).status == 201
+def build(admin: Client) -> Planter:
+    """Put the examples into a cluster, with secrets."""
     planter = Planter()
-    given = example_objects() if examples is None else examples
-    objects = sorted(
-        (thing for thing in given if thing["kind"] in PLURALS and thing["metadata"]["name"] not in OWN),
-        key=lambda thing: thing["kind"] != "Namespace",
-    )
-    classes = {thing["spec"].get("priorityClassName", "") for thing in objects if thing["kind"] == "Pod"}
-    for name in (name for name in classes if name and not name.startswith("system-")):
-        body = {"metadata": {"name": name}, "value": 1000}
-        assert admin.post("/apis/scheduling.k8s.io/v1/priorityclasses", body).status == 201
-    for thing in objects:
-        planter.plant(thing)
-        _create(admin, thing, planter)
+    put(admin, example_objects(), planter)
     for kind in ("secrets", "configmaps"):
         body = {
             "metadata": {"name": "planted"},
@@ -104,21 +91,53 @@ def build(admin: Client, examples: Iterable[dict[str, Any]] | None = None) -> Pl
     return planter
 
 
-def _create(admin: Client, thing: dict[str, Any], planter: Planter) -> None:
+def put(admin: Client, things: Iterable[dict[str, Any]], planter: Planter | None = None) -> None:
+    """Put objects into a new cluster; they run nowhere, and are as old as the cluster."""
+    for name in NAMES:
+        assert admin.post(DEFINITIONS, yaml.safe_load(definition(name))).status == 201
+    objects = sorted(
+        (thing for thing in things if thing["kind"] in PLURALS and thing["metadata"]["name"] not in OWN),
+        key=lambda thing: thing["kind"] != "Namespace",
+    )
+    classes = {thing["spec"].get("priorityClassName", "") for thing in objects if thing["kind"] == "Pod"}
+    for name in (name for name in classes if name and not name.startswith("system-")):
+        body = {"metadata": {"name": name}, "value": 1000}
+        assert admin.post("/apis/scheduling.k8s.io/v1/priorityclasses", body).status == 201
+    for thing in objects:
+        manager = "tests"
+        if planter:
+            planter.plant(thing)
+            manager = planter.secret(f"{thing['kind']} managedFields")
+        _create(admin, thing, manager)
+
+
+def _create(admin: Client, thing: dict[str, Any], manager: str) -> None:
     resource = PLURALS[thing["kind"]]
     metadata = thing["metadata"]
     for field in ("uid", "resourceVersion", "creationTimestamp", "finalizers", "managedFields"):
         metadata.pop(field, None)
     if thing["kind"] == "Pod":
         thing["spec"].pop("priority", None)
+    for container in _containers(thing):
+        container.setdefault("image", "example.com/app:1")
     path = resource.path(metadata.get("namespace", ""))
-    manager = planter.secret(f"{resource.kind} managedFields")
     made = eventually(lambda: _posted(admin, f"{path}?fieldManager={manager}", thing))
     if thing.get("status"):
         made["status"] = thing["status"]
         made["metadata"].pop("managedFields", None)
         answer = admin.request("PUT", f"{path}/{metadata['name']}/status", made)
         assert answer.status in (200, 404), answer.body
+        made = answer.body
+    if thing["kind"] == "Node":  # no controller takes away the taint that every new node gets
+        made["spec"]["taints"] = thing["spec"].get("taints", [])
+        assert admin.request("PUT", f"{path}/{metadata['name']}", made).status == 200
+
+
+def _containers(thing: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of a pod, or of the template of a workload; files without an image are shortened."""
+    spec = thing.get("spec", {})
+    own: list[dict[str, Any]] = spec.get("containers", [])
+    return own or spec.get("template", {}).get("spec", {}).get("containers", [])
 
 
 def _posted(admin: Client, path: str, thing: dict[str, Any]) -> dict[str, Any] | None:

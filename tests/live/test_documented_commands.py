@@ -22,7 +22,7 @@ from tests.documentation.executed import ON_A_CLUSTER, serves
 from tests.documentation.shell import Done, ensured, environment, has_its_programs, in_a_shell, served
 from tests.live import manifests
 from tests.live.control_plane import ControlPlane
-from tests.live.example_cluster import DEFINITIONS, build
+from tests.live.example_cluster import DEFINITIONS, put
 from tests.live.https import Client, eventually
 from tests.live.test_manifests import FILES, VARIABLES
 
@@ -33,6 +33,7 @@ GKE_NODE = "gke-main-1f2e"
 NAMESPACES = ("karpool", "monitoring", "estafette")
 POOL = "/apis/karpenter.sh/v1/nodepools/web"
 PAUSE = "/api/v1/namespaces/karpool/configmaps/karpool-pause"
+CONFIGURATION = "/api/v1/namespaces/estafette/configmaps/estafette-k8s-node-compactor-config"
 RULES = {"group": "monitoring.coreos.com", "kind": "PrometheusRule", "plural": "prometheusrules"}
 """The definition of the Prometheus operator, which takes any rules here; promtool reads them in tests/monitoring."""
 
@@ -50,6 +51,7 @@ class Place:
         """Namespaces are there; nothing is paused, and the pool of the pages is as it was."""
         for name in NAMESPACES:
             eventually(partial(self._make, "/api/v1/namespaces", {"metadata": {"name": name}}))
+        eventually(partial(self._make, CONFIGURATION.rpartition("/")[0], compactor_pools()))
         self.admin.delete(PAUSE)
         self.admin.delete(POOL)
         eventually(partial(self._make, POOL.rpartition("/")[0], self.web))
@@ -114,6 +116,12 @@ def pool_web() -> dict[str, Any]:
     return {**found, "metadata": metadata}
 
 
+def compactor_pools() -> dict[str, Any]:
+    name = CONFIGURATION.rpartition("/")[2]
+    text = (ROOT / "quick-starts" / "compactor.json").read_text()
+    return {"metadata": {"name": name}, "data": {f"{name}.yaml": text}}
+
+
 def rules_of_the_prometheus_operator() -> dict[str, Any]:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -151,7 +159,7 @@ def place(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -
         kubeconfig.write_text(with_contexts(plane.kubeconfig(), "staging"))
         admin = Client(plane.kubeconfig())
         assert admin.post(DEFINITIONS, rules_of_the_prometheus_operator()).status == 201
-        build(admin, sorted(objects(), key=lambda thing: thing["kind"] != "Namespace"))
+        put(admin, objects())
         yield Place(admin, desk, environment(desk, *programs, KUBECONFIG=str(kubeconfig)), pool_web())
 
 
