@@ -101,7 +101,9 @@ class Console:
     async def close(self) -> None:
         for name, task in self._opening.items():
             task.cancel()
-            if task.done() and not task.cancelled() and task.exception() is None:
+            # One that is still opening closes by itself what it has opened; two at once would do that in no order.
+            await asyncio.wait((task,))
+            if not task.cancelled() and task.exception() is None:
                 await task.result().close()
             await self._sources[name].close()
 
