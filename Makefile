@@ -54,6 +54,7 @@ test: setup $(DOCS_STAMP)
 	@scripts/ensure-chromium
 # Exit code 3: it cannot be had, and the tests that need it are skipped.
 	@scripts/ensure-promtool >/dev/null || [ $$? -eq 3 ]
+	@scripts/ensure-bare-root >/dev/null || [ $$? -eq 3 ]
 # Without Go, or if the build fails (exit code 3), the tests that need a real API server are skipped, and say so.
 	@scripts/ensure-helm >/dev/null || [ $$? -eq 3 ]
 	@scripts/ensure-kubectl >/dev/null || [ $$? -eq 3 ]

@@ -10,8 +10,9 @@ ONLY_LOOKED_AT: Final = {
     r"\.venv/bin/python scripts/conformance .*": "takes minutes to hours; its options are looked at",
 }
 NOT_EXECUTED: Final = {
-    r"docker (?:build|push) .*": "needs a container engine; tests/test_image.py reads the Dockerfile",
-    r"(?:echo '[^']*' \| )?uv pip compile .*": "asks the package index",
+    r"docker (?:build|push|buildx) .*": "needs a container engine; tests/live/test_image.py carries out the steps of the Dockerfile",
+    r"scripts/image .*": "needs a container engine; tests/test_image.py gives it one that says what it was told",
+    r"(?:echo (?:'[^']*'|\w+) \| )?uv pip compile .*": "asks the package index",
     r"uv python install .*": "asks the network for an interpreter",
     r"pip install .*": "asks the package index; that there are such extras is looked at",
     r"(?:KARPOOL_EVERY_KILL=1 )?\.venv/bin/pytest .*": "is this test suite",
