@@ -10,11 +10,16 @@ ONLY_LOOKED_AT: Final = {
     r"\.venv/bin/python scripts/conformance .*": "takes minutes to hours; its options are looked at",
 }
 NOT_EXECUTED: Final = {
-    r"docker (?:build|push|buildx) .*": "needs a container engine; tests/live/test_image.py carries out the steps of the Dockerfile",
+    r"docker (?:build|push|buildx) .*": "needs a container engine; tests/live/test_image.py carries out the steps",
     r"scripts/image .*": "needs a container engine; tests/test_image.py gives it one that says what it was told",
     r"(?:echo (?:'[^']*'|\w+) \| )?uv pip compile .*": "asks the package index",
     r"uv python install .*": "asks the network for an interpreter",
     r"pip install .*": "asks the package index; that there are such extras is looked at",
+    r"uvx karpool|pipx install karpool": "nothing is published yet; tests/packaging/test_installers.py has the wheel",
+    r"uvx --from dist/.*": "tests/packaging/test_installers.py does it with a wheel of these sources",
+    r"pipx install dist/.*": "tests/packaging/test_installers.py does it with a wheel of these sources",
+    r"python3 -m venv ~/karpool && .*": "tests/live/test_newcomer.py does it on a bare Debian",
+    r"scripts/ensure-bare-root": "makes a whole Debian; `make test` begins with it",
     r"(?:KARPOOL_EVERY_KILL=1 )?\.venv/bin/pytest .*": "is this test suite",
     r"kubectl .*port-forward .*": "needs a kubelet, and the tests' nodes have none",
     r"kubectl logs .*": "needs a kubelet, and the tests' nodes have none",

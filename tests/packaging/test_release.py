@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -116,8 +117,17 @@ def test_the_wheel_is_for_every_supported_python_on_every_machine(release: Path)
     assert re.findall(r"^Tag: (.+)$", tags, flags=re.MULTILINE) == ["py3-none-any"]
     assert "Root-Is-Purelib: true" in tags
     assert said["Requires-Python"] == ">=3.11"
+    assert said["Description-Content-Type"] == "text/markdown"
+    assert said.get_payload() == (ROOT / "README.md").read_text()
     versions = {line.rpartition(" :: ")[2] for line in said.get_all("Classifier", []) if ":: 3." in line}
     assert versions == {"3.11", "3.12", "3.13", "3.14"}
+
+
+def test_wheel_and_sdist_name_the_page_of_the_project_if_it_is_given() -> None:
+    about = (ROOT / "pyproject.toml").read_text()
+    named = tomllib.loads(runpy.run_path(str(ROOT / "scripts" / "release"))["with_homepage"](about, URL))
+    assert named["project"].pop("urls") == {"Homepage": URL}
+    assert named == tomllib.loads(about)
 
 
 def test_the_sdist_gives_the_same_wheel(release: Path, tmp_path: Path) -> None:
