@@ -64,6 +64,15 @@ def test_what_kernels_do_not_import_does_not_change_the_name(sources: Path) -> N
     assert cache_key(sources) == key
 
 
+def test_packages_beside_karpool_as_a_wheel_has_them_are_not_read(sources: Path) -> None:
+    key = cache_key(sources)
+    (sources / "numba").mkdir()
+    (sources / "numba" / "core.py").write_text("not Python")
+    (sources / "numba.py").write_text("not Python")
+    (sources / "numpy.py").write_text("not Python")
+    assert cache_key(sources) == key
+
+
 class Planted:
     """What makes a folder when it is loaded, in place of anything worse."""
 
