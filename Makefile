@@ -5,7 +5,7 @@
 # make test-nightly   property tests with new examples, sixty times as many, and a month of Jobs; over half an hour
 # make robustness     10,000 random fault schedules on virtual clusters, every history checked; about half an hour
 # make conformance    Karpenter's own end-to-end suites, against Karpool; hours. Writes docs/conformance.md
-# make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has
+# make test-matrix    the quick tests with every Python from 3.11 to 3.14 that this machine has, or with ARGS=--fetch can have
 # make bench   the benchmarks, at small sizes
 # make bench-live   the controller on a control plane with 1,000 nodes and 20,000 pods
 # make bench-peers  Karpenter and Karpool on the same clusters, in files and live, over an hour. Writes docs/peers.md
@@ -55,6 +55,7 @@ test: setup $(DOCS_STAMP)
 # Exit code 3: it cannot be had, and the tests that need it are skipped.
 	@scripts/ensure-promtool >/dev/null || [ $$? -eq 3 ]
 	@scripts/ensure-bare-root >/dev/null || [ $$? -eq 3 ]
+	@scripts/ensure-shells >/dev/null || [ $$? -eq 3 ]
 # Without Go, or if the build fails (exit code 3), the tests that need a real API server are skipped, and say so.
 	@scripts/ensure-helm >/dev/null || [ $$? -eq 3 ]
 	@scripts/ensure-kubectl >/dev/null || [ $$? -eq 3 ]
@@ -98,8 +99,9 @@ conformance: setup
 	@$(COMPILE_KERNELS)
 	$(BIN)/python scripts/conformance $(ARGS)
 
+# ARGS are those of scripts/test-matrix: make test-matrix ARGS=--fetch
 test-matrix: setup
-	@$(BIN)/python scripts/test-matrix
+	@$(BIN)/python scripts/test-matrix $(ARGS)
 
 bench: setup
 	@$(COMPILE_KERNELS)

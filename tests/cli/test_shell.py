@@ -1,4 +1,4 @@
-"""What shells and kubectl get: completion in real shells, the plugin, names that are nearly right, and the version."""
+"""What shells and kubectl get: the plugin, names that are nearly right, and the version."""
 
 import os
 import shutil
@@ -20,53 +20,6 @@ BIN = Path(sys.executable).parent
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, arguments)
-
-
-def shell(name: str, script: str, **environment: str) -> str:
-    """What a script prints in a real shell that finds Karpool."""
-    program = shutil.which(name)
-    if program is None:
-        pytest.skip(f"NOT TESTED: completion in {name}; install it with `apt-get install {name}`")
-    known = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **environment}
-    command = [program, "-c", script]
-    done = subprocess.run(command, env=known, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-BASH = """
-source <(karpool completion bash)
-complete -p karpool >/dev/null
-COMP_WORDS=({words}) COMP_CWORD={at}
-_karpool_completion karpool
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
-
-
-@table(
-    row("a command", words="karpool pl", at=1, found=["plan"]),
-    row("an option", words="karpool plan --fail", at=2, found=["--fail-if"]),
-    row("a value of an option", words="karpool plan -o js", at=3, found=["json"]),
-    row("a scenario", words="karpool simulate weights-t", at=2, found=["weights-taints"]),
-    row("a shell", words="karpool completion z", at=2, found=["zsh"]),
-)
-def test_bash_completes(words: str, at: int, found: list[str]) -> None:
-    assert shell("bash", BASH.format(words=words, at=at)).split() == found
-
-
-def test_zsh_takes_the_script() -> None:
-    script = """
-    autoload -Uz compinit && compinit -u -d "$HOME/.zcompdump"
-    source <(karpool completion zsh)
-    print -r -- "$_comps[karpool]"
-    """
-    home = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - only a file that compinit writes
-    assert shell("zsh", script, HOME=home).strip() == "_karpool_completion"
-
-
-def test_fish_completes() -> None:
-    script = "karpool completion fish | source; complete --do-complete 'karpool pl'"
-    assert shell("fish", script).split()[0] == "plan"
 
 
 def test_completing_a_command_imports_none() -> None:

@@ -16,6 +16,7 @@ from karpool.catalog.overrides import parse_prices, unknown_types
 from karpool.catalog.places import KWOK, Place, places_of_cluster
 from karpool.catalog.price_data import AWS, CLOUDS
 from karpool.catalog.sources import SAMPLE, open_catalog
+from karpool.cli.completions import words_or_files
 from karpool.cli.input_options import with_options
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
@@ -28,6 +29,7 @@ CATALOG: Final = click.option(
     "--catalog",
     "catalog_source",
     metavar="SOURCE",
+    shell_complete=words_or_files(["aws", "azure", "gcp", "kwok", "sample"]),
     help="Instance types and prices: `aws`, `gcp` or `azure`, with `:REGION` for another region than that of the"
     " nodes (built in), `sample` (a small table for examples), `kwok` (the types that Karpenter's KWOK provider"
     " generates), a JSON file in that provider's format, plain or packed with gzip or zstd, or a name that an"

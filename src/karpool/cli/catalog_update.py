@@ -15,6 +15,7 @@ from karpool.catalog.fetch.web import checked_address
 from karpool.catalog.places import DEFAULT_REGIONS, is_region
 from karpool.catalog.price_data import ANY_ZONE, CLOUDS
 from karpool.catalog.price_file import PriceListFile, encode_price_list
+from karpool.cli.completions import files
 from karpool.cli.option_types import OneOf
 from karpool.cli.progress import progress
 from karpool.report.formatting import count
@@ -71,6 +72,7 @@ EXIT STATUS
     "-o",
     "--output",
     metavar="FILE",
+    shell_complete=files,
     default=STDOUT,
     show_default="standard output, plain",
     help="The file to write: packed if its name ends in .json.zst or .json.gz, plain if in .json.",

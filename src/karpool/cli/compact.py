@@ -16,6 +16,7 @@ from karpool.catalog.pricing import node_price
 from karpool.cli.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import read_cluster
+from karpool.cli.completions import files
 from karpool.cli.decision_options import read_time
 from karpool.cli.errors import say, unknown_node
 from karpool.cli.group_options import GROUPS, POOL_LABEL, sizes_in
@@ -164,7 +165,13 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
     click.option("--plan", is_flag=True, help="Show what would be done, and end; nothing is changed anywhere."),
     click.option("--dry-run", is_flag=True, help="Run and report what would be done, but write nothing."),
     cluster_options,
-    click.option("--config", "config_file", metavar="PATH", help="The configuration: a file, or - for standard input."),
+    click.option(
+        "--config",
+        "config_file",
+        metavar="PATH",
+        shell_complete=files,
+        help="The configuration: a file, or - for standard input.",
+    ),
     click.option(
         "--configmap-name",
         metavar="NAME",

@@ -29,4 +29,6 @@ def completion(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None  # noqa: S101 - click knows the shells that are listed
     program = context.find_root().command
-    click.echo(kind(program, {}, "karpool", VARIABLE).source(), nl=False)
+    source = kind(program, {}, "karpool", VARIABLE).source()
+    # click parts what it tells fish at each comma, and shows a sentence up to its first one only.
+    click.echo(source.replace('string split ","', 'string split --max 1 ","'), nl=False)

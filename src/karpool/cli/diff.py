@@ -11,6 +11,7 @@ import msgspec
 
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import LoadedCluster, as_validated, cluster_from
+from karpool.cli.completions import files
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
 from karpool.cli.group_options import group_options
@@ -52,8 +53,8 @@ EXIT STATUS
 
 
 @click.command(epilog=EPILOG)
-@click.argument("first", metavar="FIRST")
-@click.argument("second", metavar="SECOND")
+@click.argument("first", metavar="FIRST", shell_complete=files)
+@click.argument("second", metavar="SECOND", shell_complete=files)
 @cluster_options
 @output_option("table", "json", "markdown", text="Tables for people, a document, or Markdown for a pull request.")
 @fail_if_option(DIFF_METRICS, "price>100$/month")

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.cli.completions import files
 from karpool.cli.input_options import with_options
 from karpool.cluster.node_groups import GroupOptions
 from karpool.model.group_sizes import STATUS_KEY, STATUS_NAMESPACE, Sizes, is_readable, read_sizes
@@ -28,6 +29,7 @@ GROUPS: Final = click.option(
     "--groups",
     "groups_file",
     metavar="PATH",
+    shell_complete=files,
     help="A file that says how small and large node groups may be: `{groups: {web: {minimum: 3, maximum: 12}}}`."
     "  [default: as the ConfigMap cluster-autoscaler-status says]",
 )

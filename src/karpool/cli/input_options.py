@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.cli.completions import files as completed_files
 from karpool.cli.option_types import OneOf
 from karpool.wire.problems import InputError
 
@@ -93,6 +94,7 @@ def files_option(*, required: bool) -> Callable[[F], F]:
         "--filename",
         "files",
         metavar="PATH",
+        shell_complete=completed_files,
         multiple=True,
         required=required,
         help=f"Read a file, a directory, or - for standard input. May be repeated.{otherwise}",

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from, cluster_name
+from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
@@ -105,6 +106,7 @@ EXIT STATUS
 @click.option(
     "--fleet",
     metavar="WHERE",
+    shell_complete=words_or_files(["contexts"]),
     help="Plan many clusters side by side: a directory of snapshots or of folders with cluster.json and catalog.json,"
     " `contexts` for all of the kubeconfig, or a file with a line for each.",
 )

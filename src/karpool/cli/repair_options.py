@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from karpool.cli.completions import files
 from karpool.disruption.repair.defaults import DEFAULT_POLICIES
 from karpool.disruption.repair.policies import RepairPolicies
 from karpool.disruption.repair.policy_file import read_policies
@@ -20,6 +21,7 @@ REPAIR_OPTION: Final = click.option(
     OPTION,
     "repair_file",
     metavar="FILE",
+    shell_complete=files,
     help=f"Which conditions of Nodes are repaired, and how, with the gate {NODE_REPAIR}; without it, as the provider "
     "says, or nodes that have not been ready for 30 minutes.",
 )

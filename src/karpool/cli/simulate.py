@@ -12,12 +12,12 @@ from typing import Any, Final
 import click
 import msgspec
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.notices import idle_discounts
 from karpool.catalog.sources import catalog_names, check_region, is_catalog_name
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import search_options
 from karpool.cli.errors import say
 from karpool.cli.input_options import output_option
@@ -81,14 +81,8 @@ EXIT STATUS
 """
 
 
-def _scenarios(_context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The built-in scenarios, and whatever the shell finds in the folder."""
-    names = [CompletionItem(name) for name in BUNDLED if name.startswith(begun)]
-    return names or [CompletionItem(begun, type="file")]
-
-
 @click.command(epilog=EPILOG)
-@click.argument("scenario", metavar="SCENARIO", shell_complete=_scenarios)
+@click.argument("scenario", metavar="SCENARIO", shell_complete=words_or_files(BUNDLED))
 @click.option("--policy", "policies", metavar="NAME", multiple=True, help="Run only this policy. May be repeated.")
 @click.option("--seed", metavar="N", type=Seed(), help="The seed of random numbers.  [default: as the scenario says]")
 @click.option(

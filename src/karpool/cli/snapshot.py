@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from karpool.cli.brake_options import PAUSE_OPTION
+from karpool.cli.completions import files
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.live_cluster import Purpose, read_live
 from karpool.cli.progress import progress
@@ -45,6 +46,7 @@ EXIT STATUS
     "-o",
     "--output",
     metavar="FILE",
+    shell_complete=files,
     required=True,
     help="The file to write: packed if its name ends in .json.zst or .json.gz, plain if in .json; - for standard"
     " output, plain.",

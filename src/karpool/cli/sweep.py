@@ -12,6 +12,7 @@ import click
 import yaml
 
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import search_options
 from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.input_options import output_option
@@ -68,7 +69,7 @@ _EFFORT: Final = {"policies": {"default": {"decisions": {"effort": 0}}}}
 
 
 @click.command(epilog=EPILOG)
-@click.argument("names", metavar="INPUT...", nargs=-1, required=True)
+@click.argument("names", metavar="INPUT...", shell_complete=words_or_files(BUNDLED), nargs=-1, required=True)
 @click.option(
     "--set",
     "sets",
