@@ -71,6 +71,7 @@ def test_karpool_alone_prints_its_help() -> None:
 @table(
     row("a command", arguments=["plna"], said="there is no command 'plna'; did you mean plan?"),
     row("an option", arguments=["plan", "--contxt", "x"], said="Did you mean"),
+    row("a grouping", arguments=["plan", "--by", "namspace"], said="did you mean namespace?"),
     row("a format", arguments=["plan", "-o", "jsn"], said="did you mean json?"),
     row("a scenario", arguments=["simulate", "chrun"], said="did you mean churn?"),
     row("a policy", arguments=["simulate", "churn", "--policy", "after30s"], said="did you mean after-30s?"),

@@ -173,6 +173,12 @@ def test_the_bill_of_materials_is_valid_and_lists_what_the_wheel_needs(release: 
     }
 
 
+def test_the_bill_of_materials_has_every_extra_that_users_may_ask_for() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"].keys()
+    listed = runpy.run_path(str(ROOT / "scripts" / "sbom"))["EXTRAS"]
+    assert extras - {"dev", "docs"} == set(listed)
+
+
 def test_the_manifest_for_krew_names_the_archive_and_its_checksum(release: Path) -> None:
     name = f"kubectl-karpool-{karpool.__version__}"
     manifest = yaml.safe_load((release / f"{name}.yaml").read_text())

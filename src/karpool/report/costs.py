@@ -11,6 +11,7 @@ from karpool.model.pod import Pod
 from karpool.model.workloads import Namespace
 from karpool.report.cost_shares import NodeShares, node_shares
 from karpool.report.costs_document import CostGroupPart, CostPart, CostsPart
+from karpool.wire.problems import suggestion
 
 HEADROOM: Final = "room of CapacityBuffers"
 SYSTEM: Final = "DaemonSets and static pods"
@@ -50,7 +51,8 @@ def read_grouping(text: str) -> Grouping:
         return Grouping("label", key)
     if text in ("namespace", "workload"):
         return Grouping("namespace" if text == "namespace" else "workload")
-    raise GroupingError(f"{text!r} is not namespace, workload, or label=KEY such as label=team")
+    meant = suggestion(text, ("namespace", "workload"))
+    raise GroupingError(f"{text!r} is not namespace, workload, or label=KEY such as label=team{meant}")
 
 
 @dataclass(slots=True)
