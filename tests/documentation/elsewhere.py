@@ -20,6 +20,7 @@ NOT_EXECUTED: Final = {
     r"pipx install dist/.*": "tests/packaging/test_installers.py does it with a wheel of these sources",
     r"python3 -m venv ~/karpool && .*": "tests/live/test_newcomer.py does it on a bare Debian",
     r"scripts/ensure-bare-root": "makes a whole Debian; `make test` begins with it",
+    r"karpool import .*": "needs logs and servers; tests/recording/imports has them",
     r"(?:KARPOOL_EVERY_KILL=1 )?\.venv/bin/pytest .*": "is this test suite",
     r"kubectl .*port-forward .*": "needs a kubelet, and the tests' nodes have none",
     r"kubectl logs .*": "needs a kubelet, and the tests' nodes have none",

@@ -282,16 +282,16 @@ def _choices(
     )
 
 
-def read_time(text: str | None) -> datetime:
+def read_time(text: str | None, option: str = "--at") -> datetime:
     """A moment as a user writes it, or now."""
     if text is None:
         return datetime.now(UTC)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError.at("--at", f"{text!r} is not a time; write RFC 3339, such as 2026-11-15T22:00:00Z") from None
+        raise InputError.at(option, f"{text!r} is not a time; write RFC 3339, such as 2026-11-15T22:00:00Z") from None
     if moment.tzinfo is None:
-        raise InputError.at("--at", f"{text!r} has no time zone; add Z for UTC, or an offset such as +01:00")
+        raise InputError.at(option, f"{text!r} has no time zone; add Z for UTC, or an offset such as +01:00")
     return moment.astimezone(UTC)
 
 

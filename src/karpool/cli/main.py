@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from keyword import iskeyword
 from typing import Final
 
 import click
@@ -21,6 +22,7 @@ EXAMPLES
   karpool blockers --by label=team        # whom to ask: what keeps the most money where it is?
   karpool snapshot -o cluster.json.zst    # the cluster in a file that can be handed on
   karpool record week.recording --for 7d  # its history, which simulate and sweep replay
+  karpool import audit.log --from audit -o day.recording  # or of those who did not record
   karpool simulate churn --seeds 20       # what would a policy cost, and how many pods would it evict?
   karpool sweep churn --set consolidateAfter=30s,5m,30m   # and which setting is the best?
   karpool validate -f cluster/            # is what I have complete and sound?
@@ -51,6 +53,7 @@ COMMANDS: Final = {
     "diff": "Compare two plans, or what two sets of NodePools would make of a cluster.",
     "snapshot": "Write a cluster to a file, without secrets and needless detail.",
     "record": "Follow a cluster and write its history to a file, to be replayed.",
+    "import": "Make a recording of snapshots, an audit log, a trace or metrics.",
     "run": "Run the controller: provision, consolidate, drain and terminate.",
     "compact": "Drain under-used nodes for the cluster's autoscaler, or show which.",
     "budgets": "Show how many nodes may go when: the calendar of disruption budgets.",
@@ -78,7 +81,8 @@ class Commands(Program):
     def get_command(self, _: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"karpool.cli.{name}"), name)
+        module = f"{name}_" if iskeyword(name) else name
+        command: click.Command = getattr(import_module(f"karpool.cli.{module}"), module)
         return command
 
     def resolve_command(

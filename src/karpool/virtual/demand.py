@@ -22,7 +22,7 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.model.workloads import DaemonSet, PodTemplateSpec, WorkloadObject
 from karpool.recording import records as r
-from karpool.recording.history import History, histories, key_of
+from karpool.recording.history import History, apply_numbered, key_of
 from karpool.recording.parts import open_recording
 from karpool.virtual.initial_cluster import Group, Kind, group_of
 from karpool.virtual.learned_delays import DelayLearner
@@ -158,7 +158,9 @@ def read_demand(path: Path) -> Demand:
     """What a recording asks for; it is read once."""
     file = open_recording(path)
     builder = _DemandBuilder(History(file.header))
-    for record in histories(file, builder.history):
+    for number, record in enumerate(file, start=2):
+        builder.expect(record)
+        apply_numbered(file, builder.history, number, record)
         builder.take(record)
     return builder.built()
 
@@ -182,7 +184,7 @@ class _Workload:
 
 
 class _DemandBuilder:
-    """Takes the records of a recording, each after `history` has it."""
+    """Hears of the records of a recording: `expect` before `history` has one, `take` after that."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -222,15 +224,19 @@ class _DemandBuilder:
             missing={kind: why for kind, why in self.history.missing.items() if why},
         )
 
-    def take(self, record: r.AnyRecord) -> None:
+    def expect(self, record: r.AnyRecord) -> None:
+        """A record comes that is not yet applied: the first moment says what is there, later ones what changes."""
         if not isinstance(record, r.TimedRecord):
             return
-        self._delays.take(record)
         if self._begin is None:
             self._begin = record.t
         if not self._opened and record.t > self._begin:
-            # The first moment tells what is there; what comes after it is what changes.
             self._open()
+
+    def take(self, record: r.AnyRecord) -> None:
+        if not isinstance(record, r.TimedRecord) or self._begin is None:
+            return
+        self._delays.take(record)
         now = record.t - self._begin
         while self._patience and self._patience[0][0] <= now:
             until, group = self._patience.popleft()

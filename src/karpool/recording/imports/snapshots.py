@@ -1,0 +1,74 @@
+"""A series of snapshots as a history: what differs between two of them is seen at the time of the later one."""
+
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from karpool.model.loading import Loaded, load
+from karpool.recording.history import RECORDED
+from karpool.recording.imports.imported_file import EVICTIONS, ImportedFile, Report
+from karpool.wire.problems import InputError
+from karpool.wire.sources import find_sources
+
+SOURCE: Final = "snapshots"
+_STAMP: Final = re.compile(
+    r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_ -]?([0-2]\d)[:_-]?([0-5]\d)(?:[:_-]?([0-5]\d))?Z?)?(?!\d)"
+)
+_WHY_NOT: Final = "snapshots do not say which pods were evicted between them"
+
+
+class Taken(NamedTuple):
+    """A snapshot and when it was taken."""
+
+    at: datetime
+    name: str
+
+
+def import_snapshots(sources: Sequence[str], file: ImportedFile, report: Report) -> None:
+    """Files, or directories of them, each with a whole cluster; two at least."""
+    series = taken(sources)
+    observer = None
+    for number, (at, name) in enumerate(series):
+        report("Reading snapshots", number, len(series))
+        loaded = load([name], stdin=sys.stdin.buffer)
+        if observer is None:
+            observer = file.begin(at, SOURCE)
+            file.lacks((EVICTIONS,), _WHY_NOT, at)
+        observer.listed(loaded.objects, at, _kinds(loaded))
+        observer.alive(at)
+
+
+def taken(sources: Sequence[str]) -> list[Taken]:
+    """The snapshots in the order of their times, which their names say, or else when the files were written."""
+    found = sorted(Taken(time_of(entry.name), entry.name) for entry in find_sources(sources))
+    if len(found) < 2:  # noqa: PLR2004 - a history has a beginning and an end
+        names = ", ".join(sources)
+        raise InputError.at(names, "is one snapshot, and a history needs at least two; `simulate` takes one as it is")
+    for before, after in pairwise(found):
+        if before.at == after.at:
+            message = f"is of the same time as {before.name}; put the time into the names, as 20261116T080000Z"
+            raise InputError.at(after.name, message)
+    return found
+
+
+def time_of(name: str) -> datetime:
+    """When a snapshot was taken."""
+    for match in _STAMP.finditer(Path(name).name):
+        numbers = [int(part or 0) for part in match.groups()]
+        try:
+            return datetime(*numbers, tzinfo=UTC)  # type: ignore[arg-type,misc]
+        except ValueError:
+            continue
+    try:
+        return datetime.fromtimestamp(Path(name).stat().st_mtime, UTC).replace(microsecond=0)
+    except OSError as error:
+        raise InputError.at(name, f"cannot be read: {error.strerror or error}") from error
+
+
+def _kinds(loaded: Loaded) -> tuple[str, ...]:
+    """What a file speaks of: kinds that it does not name at all may be there all the same."""
+    return ("Pod", *(kind for kind in RECORDED if kind in loaded.listed))
