@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,7 @@ from click.core import ParameterSource
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.notices import idle_discounts
 from karpool.catalog.sources import catalog_names, check_region, is_catalog_name
+from karpool.catalog.spot_history import read_spot_history
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import search_options
@@ -107,6 +109,13 @@ EXIT STATUS
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write what happens under one policy on one seed as a recording, as `karpool record` writes it.",
 )
+@click.option(
+    "--spot-history",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Spot prices follow this table of changes, time,zone,type,usd_per_hour, which may be packed; instances are"
+    " interrupted when prices jump.",
+)
 @search_options
 @catalog_options
 def simulate(
@@ -119,6 +128,7 @@ def simulate(
     output: str,
     journal: Path | None,
     recording: Path | None,
+    spot_history: Path | None,
     catalog_opener: CatalogOpener,
     decisions: dict[str, Any],
 ) -> None:
@@ -128,7 +138,7 @@ def simulate(
     """
     with progress() as report:
         report("Reading the scenario", 0, None)
-        opened = open_scenario(scenario, catalog_opener, length, decisions)
+        opened = open_scenario(scenario, catalog_opener, length, decisions, spot_history)
         first = opened.scenario.seed if seed is None else seed
         chosen, seeded = _chosen(opened.scenario, policies), range(first, first + seeds)
         for option, file in (("--journal", journal), ("--record", recording)):
@@ -183,11 +193,16 @@ class OpenedScenario:
 
 
 def open_scenario(
-    name: str, opener: CatalogOpener, length: str | None = None, decisions: Mapping[str, Any] | None = None
+    name: str,
+    opener: CatalogOpener,
+    length: str | None = None,
+    decisions: Mapping[str, Any] | None = None,
+    spot_history: Path | None = None,
 ) -> OpenedScenario:
     """A scenario by its file or its built-in name; what the command line names replaces its own."""
     file, data = _read(name)
-    return open_text(file, data, opener, beside=Path(name).parent, length=length, decisions=decisions)
+    beside = Path(name).parent
+    return open_text(file, data, opener, beside=beside, length=length, decisions=decisions, spot_history=spot_history)
 
 
 def open_text(
@@ -198,6 +213,7 @@ def open_text(
     beside: Path,
     length: str | None = None,
     decisions: Mapping[str, Any] | None = None,
+    spot_history: Path | None = None,
 ) -> OpenedScenario:
     """The scenario of a text; files that it names are in the directory `beside`."""
     if length is not None:
@@ -210,7 +226,9 @@ def open_text(
     own = _with_own_catalog(opener, written, beside)
     opens = partial(_opens, files=files, recording=recording)
     chosen = tuple((decisions or {}).items())
-    source = ScenarioSource(data, opens(own), length, files, recording, chosen)
+    source = ScenarioSource(
+        data, opens(own), length, files, recording, _history_file(written, beside, spot_history), chosen
+    )
     scenario = source.scenario()
     if files or recording:
         _refuse_first(pool_flaws(scenario), file)
@@ -218,6 +236,20 @@ def open_text(
         # Without prices: an option would be blamed for a type that the scenario misspells.
         _refuse_first(instance_type_flaws(scenario, opens(replace(own, prices=()))()), file)
     return OpenedScenario(file, source, scenario)
+
+
+def _history_file(scenario: Scenario, beside: Path, named: Path | None) -> str:
+    """The file with the history of spot prices; it is read now, so that what is wrong with it is told at once."""
+    settings = scenario.spot_history
+    if settings is None and named is None:
+        return ""
+    file = named or beside / (settings.file if settings is not None else "")
+    history = read_spot_history(file)
+    start = None if settings is None else settings.start
+    if start is not None and not history.first <= start.timestamp() <= history.last:
+        first, last = (datetime.fromtimestamp(time, UTC).date() for time in (history.first, history.last))
+        raise InputError.at(str(file), f"is from {first} to {last}, and spotHistory.start is {start.date()}")
+    return str(file)
 
 
 def _opens(opener: CatalogOpener, *, files: tuple[str, ...], recording: str) -> Callable[[], Catalog]:
@@ -243,6 +275,9 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
     if scenario.recording and not holds_recording(beside / scenario.recording):
         message = f"there is no recording {beside / scenario.recording}; `karpool record` writes one"
         yield Flaw("recording", "MissingFile", message)
+    if scenario.spot_history is not None and not (beside / scenario.spot_history.file).is_file():
+        message = f"there is no file {beside / scenario.spot_history.file}; name a table of price changes"
+        yield Flaw("spotHistory.file", "MissingFile", message)
     if scenario.catalog is None or _given("catalog_source"):
         return
     if wrong := check_region(scenario.catalog):

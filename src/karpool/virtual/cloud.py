@@ -4,7 +4,7 @@ An instance has the name of its claim. It exists, and costs money, from its laun
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -49,6 +49,7 @@ class VirtualCloud:
         self.instances: dict[str, Instance] = {}
         self.on_start: list[Callable[[Instance], None]] = []
         self.on_end: list[Callable[[Instance], None]] = []
+        self.on_price: list[Callable[[Instance, Instance], None]] = []
         self.on_boot: list[Callable[[str], None]] = []
         self.failed_launches = 0
         self.interrupted = 0
@@ -57,6 +58,8 @@ class VirtualCloud:
         self._interruptions = [fault for fault in faults if isinstance(fault, Interruptions)]
         self._known_short: dict[tuple[str, str, str], float] = {}
         self._reserved: dict[str, int] = {}
+        self._leaving: set[str] = set()
+        """Instances that were interrupted."""
         world.store.claims.watch(self._claim_changed)
 
     # -- launch ----------------------------------------------------------------------------------------------------
@@ -131,6 +134,24 @@ class VirtualCloud:
             return
         self.api.create_node(node_of(self.instances[name], claim.metadata.labels, starting_taints(claim)))
 
+    # -- prices ----------------------------------------------------------------------------------------------------
+
+    def reprice(self, prices: Mapping[tuple[str, str], float]) -> None:
+        """Spot markets, each a type and a zone, cost something else from now on, also for who is there already."""
+        kinds = {kind for kind, _ in prices}
+        types = tuple(_repriced(entry, prices) if entry.name in kinds else entry for entry in self._all.types)
+        if types == self._all.types:
+            return
+        self._all = replace(self._all, types=types)
+        self._publish()
+        for name, before in list(self.instances.items()):
+            price = prices.get((before.entry.name, before.offering.zone))
+            if price is not None and before.offering.capacity_type == names.SPOT:
+                after = replace(before, offering=replace(before.offering, price=price), price=self._all.with_fee(price))
+                self.instances[name] = after
+                for observe in self.on_price:
+                    observe(before, after)
+
     # -- shortages -------------------------------------------------------------------------------------------------
 
     def _short(self, entry: InstanceType, offering: Offering) -> bool:
@@ -179,6 +200,7 @@ class VirtualCloud:
 
     def end(self, name: str) -> None:
         instance = self.instances.pop(name, None)
+        self._leaving.discard(name)
         if instance is None:
             return
         if instance.offering.reservation_id is not None:
@@ -214,23 +236,43 @@ class VirtualCloud:
             mean = seconds(fault.every)
             wait = waiting_time(self.world.seed, mean, "interruption", str(number), name)
             begins = max(self.world.queue.time, seconds(fault.start)) + wait
-            self.world.queue.at(begins, partial(self._interrupt, name, self.instances[name], seconds(fault.warning)))
+            self.plan_interruption(self.instances[name], begins, seconds(fault.warning))
 
-    def _interrupt(self, name: str, instance: Instance, warning: float) -> None:
+    def plan_interruption(self, instance: Instance, begins: float, warning: float) -> None:
+        """Interrupt an instance at a time, if it is still there."""
+        self.world.queue.at(begins, partial(self._interrupt, instance.name, instance.since, warning))
+
+    def _interrupt(self, name: str, since: float, warning: float) -> None:
         """Delete the claim as interruption handlers do, and take the instance away after the warning."""
-        if self.instances.get(name) is instance:
+        if self._is_there(name, since) and name not in self._leaving:
+            self._leaving.add(name)
             self.interrupted += 1
             self.api.delete(self.world.store.claims, name)
-            self.world.queue.after(warning, partial(self._reclaim, name, instance))
+            self.world.queue.after(warning, partial(self._reclaim, name, since))
 
-    def _reclaim(self, name: str, instance: Instance) -> None:
-        if self.instances.get(name) is not instance:
+    def _is_there(self, name: str, since: float) -> bool:
+        """Whether an instance is still there; its price may be another one."""
+        there = self.instances.get(name)
+        return there is not None and there.since == since
+
+    def _reclaim(self, name: str, since: float) -> None:
+        if not self._is_there(name, since):
             return
         node = self.world.store.nodes.get(name)
         if node is not None:
             self.world.store.nodes.put(with_condition(node, "Ready", "Unknown", self.world.queue.moment))
         claim = self.world.store.claims.get(name)
         self._terminated(name, claim.metadata.uid if claim is not None else "")
+
+
+def _repriced(entry: InstanceType, prices: Mapping[tuple[str, str], float]) -> InstanceType:
+    """The type with other prices of its spot offerings."""
+    return replace(entry, offerings=tuple(_at_price(entry.name, offering, prices) for offering in entry.offerings))
+
+
+def _at_price(kind: str, offering: Offering, prices: Mapping[tuple[str, str], float]) -> Offering:
+    price = prices.get((kind, offering.zone)) if offering.capacity_type == names.SPOT else None
+    return offering if price is None or price == offering.price else replace(offering, price=price)
 
 
 def _concerns(shortage: Shortage, entry: InstanceType, offering: Offering) -> bool:

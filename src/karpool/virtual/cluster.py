@@ -32,6 +32,7 @@ from karpool.virtual.event_queue import EventQueue
 from karpool.virtual.facts import VirtualFacts
 from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_objects
 from karpool.virtual.kubelet import Kubelets
+from karpool.virtual.market import SpotMarket, SpotPrices
 from karpool.virtual.pdb_controller import PdbController
 from karpool.virtual.recorder import RunRecorder
 from karpool.virtual.replay import Replay
@@ -44,7 +45,7 @@ class VirtualCluster:
     """The cluster of a scenario under one policy; `run` advances its clock, `recorder` has the results.
 
     `initial` is the real cluster that `with_cluster` took into the scenario, if there is one, and `demand` what a
-    recording says that it asked for from then on. Without `starts` its
+    recording says that it asked for from then on; `spot` are prices of spot markets over time. Without `starts` its
     controller never starts, and whoever made the cluster brings another one.
     """
 
@@ -57,6 +58,7 @@ class VirtualCluster:
         seed: int | None = None,
         initial: Objects | None = None,
         demand: Demand | None = None,
+        spot: SpotPrices | None = None,
         starts: bool = True,
     ) -> None:
         self.scenario = scenario
@@ -87,6 +89,7 @@ class VirtualCluster:
             self.store, lambda claim: as_launched(claim, self.cloud.catalog), ignore_dra_requests=ignores_claims
         )
         self.cloud = VirtualCloud(world, self.api, catalog, scenario.faults)
+        self.market = None if spot is None else SpotMarket(world, self.cloud, spot)
         drivers = DeviceDrivers(world, lambda: self.cloud.catalog)
         self.breakdowns = Breakdowns(world, self.cloud, scenario.faults)
         self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler, drivers)

@@ -10,15 +10,17 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, PriceOrigin
+from karpool.catalog.spot_history import read_spot_history
 from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import seconds
 from karpool.virtual.demand import Demand, read_demand, with_demand, without
 from karpool.virtual.initial_cluster import on_machines, with_cluster
+from karpool.virtual.market import SpotPrices, spot_prices
 from karpool.virtual.recorded_run import recorded_run
 from karpool.virtual.recorder import Run
-from karpool.virtual.scenario import RECORDED, Policy, Scenario, read_scenario
+from karpool.virtual.scenario import RECORDED, Policy, Scenario, SpotHistorySettings, read_scenario
 from karpool.wire.duration import parse_duration
 from karpool.workers.processes import Progress, run_in_processes
 
@@ -42,6 +44,8 @@ class ScenarioSource:
     """The files of the initial cluster."""
     recording: str = ""
     """The file of the recording to replay."""
+    spot_history: str = ""
+    """The file with the history of spot prices."""
     decisions: tuple[tuple[str, Any], ...] = ()
     """Options of decisions that replace those of every policy, by name."""
 
@@ -69,6 +73,9 @@ class ScenarioSource:
             scenario = with_demand(scenario, demand)
         if self.files or demand is not None:
             scenario = with_cluster(scenario, self.objects() if initial is None else initial)
+        if self.spot_history:
+            spot = scenario.spot_history or SpotHistorySettings(file=self.spot_history)
+            scenario = replace(scenario, spot_history=replace(spot, file=self.spot_history))
         length = scenario.length if self.length is None else parse_duration(self.length)
         policies = scenario.policies or {DEFAULT_POLICY if demand is None else AS_RECORDED: Policy()}
         return replace(scenario, length=length, policies={name: self._decided(own) for name, own in policies.items()})
@@ -76,7 +83,12 @@ class ScenarioSource:
     def inputs(self) -> "RunInputs":
         """All that runs need."""
         objects = self.objects()
-        return RunInputs(self.scenario(objects), self.open_catalog(), objects, self.demand())
+        scenario, catalog = self.scenario(objects), self.open_catalog()
+        return RunInputs(scenario, catalog, objects, self.demand(), self.spot(scenario, catalog))
+
+    def spot(self, scenario: Scenario, catalog: Catalog) -> SpotPrices | None:
+        """The prices of spot markets that runs meet, if there is a history of them."""
+        return spot_prices(read_spot_history(Path(self.spot_history)), scenario, catalog) if self.spot_history else None
 
     def _decided(self, policy: Policy) -> Policy:
         return replace(policy, decisions=replace(policy.decisions, **dict(self.decisions)))
@@ -104,12 +116,13 @@ def run(
     *,
     initial: Objects | None = None,
     demand: Demand | None = None,
+    spot: SpotPrices | None = None,
     progress: Progress | None = None,
     observe: Callable[[VirtualCluster], object] | None = None,
 ) -> Run:
     """One run; `progress` hears how many of 500 parts are done, `observe` gets the cluster before it runs."""
     cluster = VirtualCluster(
-        scenario, catalog, policy=scenario.policies[policy], seed=seed, initial=initial, demand=demand
+        scenario, catalog, policy=scenario.policies[policy], seed=seed, initial=initial, demand=demand, spot=spot
     )
     if observe is not None:
         observe(cluster)
@@ -143,7 +156,8 @@ def compare(
     if workers > 1 and len(jobs) > 1 and observe is None:
         results = _run_in_parallel(source, jobs, report, workers)
     else:
-        results = _run_in_turn(RunInputs(scenario, catalog, objects, source.demand()), jobs, report, observe)
+        inputs = RunInputs(scenario, catalog, objects, source.demand(), source.spot(scenario, catalog))
+        results = _run_in_turn(inputs, jobs, report, observe)
     runs = {name: tuple(results[name, seed] for seed in seeds) for name in policies}
     demand = source.demand()
     if demand is not None:
@@ -162,6 +176,7 @@ class RunInputs(NamedTuple):
     catalog: Catalog
     initial: Objects
     demand: Demand | None = None
+    spot: SpotPrices | None = None
 
     def run(self, job: RunKey, progress: Progress, observe: Callable[[VirtualCluster], object] | None = None) -> Run:
         policy, seed = job
@@ -172,6 +187,7 @@ class RunInputs(NamedTuple):
             seed,
             initial=self.initial,
             demand=self.demand,
+            spot=self.spot,
             progress=progress,
             observe=observe,
         )

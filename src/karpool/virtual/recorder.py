@@ -116,6 +116,7 @@ class RunRecorder:
         self._began = 0.0
         cloud.on_start.append(self._launched)
         cloud.on_end.append(self._terminated)
+        cloud.on_price.append(self._repriced)
         api.on_eviction.append(self._eviction)
         world.store.pods.watch(self._pod_changed)
         world.queue.after(0.0, self._sample)
@@ -164,6 +165,14 @@ class RunRecorder:
             nodes, price = pool
             nodes.change(sign, self.world.queue.time)
             price.change(sign * (instance.price or 0.0), self.world.queue.time)
+
+    def _repriced(self, before: Instance, after: Instance) -> None:
+        difference = (after.price or 0.0) - (before.price or 0.0)
+        self._add("price", difference)
+        self._add("unpriced", int(after.price is None) - int(before.price is None))
+        pool = self._by_pool.get(self._pool_of[after.name])
+        if pool is not None:
+            pool[1].change(difference, self.world.queue.time)
 
     # -- pods ------------------------------------------------------------------------------------------------------
 

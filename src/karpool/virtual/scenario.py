@@ -106,6 +106,22 @@ class Breakdown(ScenarioPart, tag="breakdown", tag_field="kind"):
     """Whether a reboot does not help."""
 
 
+class SpotHistorySettings(ScenarioPart):
+    """Prices of spot markets over time, from a file of changes, and how interruptions follow from them."""
+
+    file: str
+    """A table `time,zone,type,usd_per_hour`, beside the scenario."""
+    start: Timestamp | None = None
+    """The time of the history with which the run begins."""
+    zones: dict[str, str] = {}
+    """By zones of the catalogue, what the history calls them."""
+    interruptions_per_jump: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 1.0
+    """How often an instance is interrupted after its price has doubled at once; for other rises in proportion."""
+    within: Interval = parse_duration("1h")
+    """For how long after a rise instances are interrupted."""
+    warning: Delay = parse_duration("2m")
+
+
 Fault = Shortage | Interruptions | Outage | Breakdown
 
 
@@ -217,6 +233,7 @@ class Scenario(ScenarioPart):
     """Files with a real cluster to start with, as `karpool plan -f` reads them."""
     recording: str = ""
     """A recording to replay: the cluster to start with, and what it asked for from then on."""
+    spot_history: SpotHistorySettings | None = None
     catalog: str | None = None
     node_fee: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
     prices: dict[str, Annotated[float, msgspec.Meta(ge=0.0)]] = {}
