@@ -33,9 +33,10 @@ EPILOG: Final = """\b
 WHAT IS WRITTEN
   Births, moves and deaths of pods and why they left, what they request; nodes,
   NodeClaims, NodePools, PodDisruptionBudgets, Deployments, StatefulSets, DaemonSets,
-  volumes and what else decisions read; prices. Never what karpool snapshot leaves out:
-  environments, arguments, commands, images, Secrets, ConfigMaps, addresses. The cluster
-  is only listed and watched; kinds that may not be are named in the log and the file.
+  volumes and what else decisions read; prices; how karpool run is set, from its Lease.
+  Never what karpool snapshot leaves out: environments, arguments, commands, images,
+  Secrets, ConfigMaps, addresses. The cluster is only listed and watched; kinds that
+  may not be are named in the log and the file.
 \b
 THE FILE
   It only grows: a crash costs at most the last minute, and the same command goes on
@@ -91,6 +92,10 @@ class RotationLimit(click.ParamType["int | timedelta"]):
     multiple=True,
     help="Begin another file when this one is so large (100MB) or so old (24h). May be given twice, one of each.",
 )
+@click.option(
+    "--lease-name", metavar="NAME", default="karpool", help="The Lease of `karpool run`, which says how that is set."
+)
+@click.option("--lease-namespace", metavar="NAMESPACE", default="karpool", help="Where that Lease is.")
 @kube_options
 @catalog_options
 def record(
@@ -98,6 +103,8 @@ def record(
     file: Path,
     length: timedelta | None,
     limits: tuple[int | timedelta, ...],
+    lease_name: str,
+    lease_namespace: str,
     kube: KubeContext,
     catalog_opener: CatalogOpener,
 ) -> int:
@@ -115,7 +122,8 @@ def record(
     if length is not None and not length:
         raise InputError.at("--for", "is no time at all; write something like 24h")
     target = target_of(kube)
-    recorder = _Recorder(target, file, _rotation(limits), length, partial(_prices, catalog_opener))
+    lease = (lease_namespace, lease_name)
+    recorder = _Recorder(target, file, _rotation(limits), length, partial(_prices, catalog_opener), lease)
     with progress() as report:
         setup_logs(LogFormat.TEXT if sys.stderr.isatty() else LogFormat.JSON)
         try:
@@ -149,6 +157,7 @@ class _Recorder:
     rotation: "Rotation"
     length: timedelta | None
     prices: Callable[[Objects], dict[str, float]]
+    lease: tuple[str, str]
 
     async def follow(self, report: ReportProgress, stop: "asyncio.Event") -> None:
         from karpool.kube.client import Client
@@ -159,6 +168,7 @@ class _Recorder:
         from karpool.live.process import background
         from karpool.live.time_keeper import keep_time
         from karpool.recording.follower import Follower
+        from karpool.recording.lease import LeaseReader
         from karpool.recording.tape import Tape
 
         now, agent = ServerTime(utc_now), f"{USER_AGENT} record"
@@ -166,7 +176,15 @@ class _Recorder:
         report("Reading the cluster", 0, None)
         async with client:
             with Tape(self.file, now(), self.rotation) as tape:
-                follower = Follower(client, tape, now, self.prices, on_look=lambda: _show(tape, report))
+                lease = LeaseReader(client, namespace=self.lease[0], name=self.lease[1])
+                follower = Follower(
+                    client,
+                    tape,
+                    now,
+                    self.prices,
+                    on_look=lambda: _show(tape, report),
+                    settings_of=lambda: lease.settings(now()),
+                )
                 async with background(keep_time(client, now)):
                     await follower.run(stop, self.length)
 

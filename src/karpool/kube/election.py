@@ -10,7 +10,7 @@ import asyncio
 import random
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
@@ -70,10 +70,14 @@ def new_identity() -> str:
 class ApiLeaseLock:
     """A Lease of the Kubernetes API; the client must be able to write without leading."""
 
-    def __init__(self, client: Client, *, namespace: str, name: str) -> None:
+    def __init__(
+        self, client: Client, *, namespace: str, name: str, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """`annotations`: what the holder says of itself on the lease."""
         self._client = client
         self._namespace = namespace
         self._name = name
+        self._annotations = dict(annotations or {})
 
     async def read(self) -> Lease | None:
         try:
@@ -82,11 +86,13 @@ class ApiLeaseLock:
             return None
 
     async def create(self, spec: LeaseSpec) -> Lease:
-        body = {"metadata": {"name": self._name}, "spec": _encoded(spec)}
+        body = {"metadata": {"name": self._name, "annotations": self._annotations}, "spec": _encoded(spec)}
         return await self._client.create(LEASES, body, namespace=self._namespace)
 
     async def update(self, spec: LeaseSpec, version: str) -> Lease:
-        patch = {"spec": _encoded(spec)}
+        patch: dict[str, object] = {"spec": _encoded(spec)}
+        if self._annotations:
+            patch["metadata"] = {"annotations": self._annotations}
         return await self._client.merge_patch(
             LEASES, self._name, patch, namespace=self._namespace, resource_version=version
         )

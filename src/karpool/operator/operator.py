@@ -69,6 +69,7 @@ from karpool.operator.upkeep import Upkeep
 from karpool.optimization.warmup import warm_up
 from karpool.packing.options import Options
 from karpool.provisioning.inflight import as_launched
+from karpool.recording.settings import ANNOTATION, settings_of, written
 from karpool.wire.problems import InputError
 
 _log = structlog.get_logger()
@@ -292,7 +293,10 @@ class Operator:
             return
         # With connections and a loop of its own: however much there is to do here, the lease is renewed.
         client = self._make_client(self._target, user_agent=USER_AGENT, on_request=self.metrics.api_request)
-        own = ApiLeaseLock(client, namespace=lease.namespace, name=lease.name)
+        said = settings_of(
+            self.decisions, self.settings.intervals, ignore_dra_requests=self.settings.options.ignore_dra_requests
+        )
+        own = ApiLeaseLock(client, namespace=lease.namespace, name=lease.name, annotations={ANNOTATION: written(said)})
         self._elector = LeaderElector(own, self.identity, lease.times)
         leading = self.metrics.leading
         election = ElectionThread(

@@ -5,7 +5,7 @@ again, the recording says that there was a gap.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -30,6 +30,8 @@ from karpool.wire.problems import InputError
 _log = structlog.get_logger()
 PricesOf = Callable[[Objects], dict[str, float]]
 """What the machines of a cluster cost an hour, by what was bought; called in a thread."""
+SettingsOf = Callable[[], Awaitable[dict[str, Any] | None]]
+"""How what consolidates the cluster is set, if somebody says so."""
 _PRICED: Final = ("Node", "NodeClaim", "NodePool")
 _RETRY_LOG_SECONDS: Final = 60.0
 
@@ -63,6 +65,7 @@ class Follower:
         *,
         times: FollowTimes | None = None,
         on_look: Callable[[], None] = lambda: None,
+        settings_of: SettingsOf | None = None,
     ) -> None:
         self.tape = tape
         self.now = now
@@ -72,6 +75,7 @@ class Follower:
         self._client = client
         self._prices_of = prices_of
         self._on_look = on_look
+        self._settings_of = settings_of
         self._kinds = [KindFeed(self, variants) for variants in FOLLOWED]
         self._gap_end: datetime | None = None
         self._looked: datetime | None = None
@@ -177,6 +181,8 @@ class Follower:
     async def _keep_pricing(self) -> None:
         known = False
         while True:
+            if self._settings_of is not None:
+                self.tape.observer.consolidated(await self._settings_of(), self.now())
             objects = objects_of(self.tape.observer.history.of_kinds(_PRICED))
             try:
                 prices = await asyncio.to_thread(self._prices_of, objects)

@@ -72,6 +72,8 @@ class History:
         self.pods: dict[int, RecordedPod] = {}
         self.kinds: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self.prices: dict[str, float] = {}
+        self.consolidator: dict[str, Any] | None = None
+        """How what consolidates the cluster is set, if that is known."""
         self.missing: dict[str, str] = {}
         """Why objects of a kind cannot be seen."""
         self.last_pod_event: dict[str, float] = {}
@@ -101,7 +103,7 @@ class History:
             case r.Gone():
                 _known(self.kinds[record.kind], record.key, record.kind)
                 del self.kinds[record.kind][record.key]
-            case r.Prices() | r.Missing():
+            case r.Prices() | r.Missing() | r.Consolidator():
                 self._learn(record)
             case _:
                 pass
@@ -147,9 +149,12 @@ class History:
             raise ValueError(f"has a {record.kind} without a name")
         self.kinds[record.kind][key_of(record.object)] = record.object
 
-    def _learn(self, record: r.Prices | r.Missing) -> None:
+    def _learn(self, record: r.Prices | r.Missing | r.Consolidator) -> None:
         if isinstance(record, r.Missing):
             self.missing[record.kind] = record.why
+            return
+        if isinstance(record, r.Consolidator):
+            self.consolidator = record.settings
             return
         for name, price in record.prices.items():
             if price is None:

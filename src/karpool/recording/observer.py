@@ -107,6 +107,11 @@ class Observer:
         if changes:
             self.tell(r.Prices(t=self._time(now), prices=changes))
 
+    def consolidated(self, settings: dict[str, Any] | None, now: datetime) -> None:
+        """How what consolidates the cluster is set, if that is known."""
+        if settings != self.history.consolidator:
+            self.tell(r.Consolidator(t=self._time(now), settings=settings))
+
     def gap(self, since: datetime, now: datetime, why: str) -> None:
         """Nothing was seen since a time."""
         begun = round((since - self.history.header.start).total_seconds(), _DIGITS)
@@ -270,3 +275,4 @@ def copied(history: History, into: Observer) -> None:
         into.missed(kind, why, now)
     into.listed(history.objects(), now)
     into.priced(history.prices, now)
+    into.consolidated(history.consolidator, now)

@@ -141,6 +141,12 @@ class Prices(TimedRecord, tag="prices"):
     prices: dict[str, float | None]
 
 
+class Consolidator(TimedRecord, tag="consolidator"):
+    """How what consolidates the cluster is set from now on, in the words of a scenario; null: nobody says."""
+
+    settings: dict[str, Any] | None
+
+
 class Gap(TimedRecord, tag="gap"):
     """Nothing was seen since a time: what happened in between is only known by what was different afterwards."""
 
@@ -172,6 +178,7 @@ AnyRecord = (
     | Changed
     | Gone
     | Prices
+    | Consolidator
     | Gap
     | Missing
     | Alive

@@ -32,7 +32,7 @@ class FidelityPart(DocumentPart, frozen=True, kw_only=True):
 
 
 def fidelities(comparison: Comparison) -> dict[str, FidelityPart]:
-    """By policy, for those that change neither pools nor the scheduler."""
+    """By policy, for those that are as the recorded one; where that is not known, that change no pools or scheduler."""
     recorded = comparison.runs.get(RECORDED)
     if recorded is None:
         return {}
@@ -45,6 +45,8 @@ def fidelities(comparison: Comparison) -> dict[str, FidelityPart]:
 
 def _changes_nothing(comparison: Comparison, name: str) -> bool:
     policy = comparison.scenario.policies[name]
+    if comparison.as_recorded is not None:
+        return policy == comparison.as_recorded
     return policy.disruption and not policy.pools and policy.scheduler is None and policy.compactor is None
 
 

@@ -18,9 +18,17 @@ from karpool.virtual.curves import seconds
 from karpool.virtual.demand import Demand, read_demand, with_demand, without
 from karpool.virtual.initial_cluster import on_machines, with_cluster
 from karpool.virtual.market import SpotPrices, spot_prices
+from karpool.virtual.recorded_policy import beneath, recorded_policy
 from karpool.virtual.recorded_run import recorded_run
 from karpool.virtual.recorder import Run
-from karpool.virtual.scenario import RECORDED, Policy, Scenario, SpotHistorySettings, read_scenario
+from karpool.virtual.scenario import (
+    RECORDED,
+    Policy,
+    Scenario,
+    SpotHistorySettings,
+    read_scenario,
+    written_policies,
+)
 from karpool.wire.duration import parse_duration
 from karpool.workers.processes import Progress, run_in_processes
 
@@ -77,7 +85,13 @@ class ScenarioSource:
             spot = scenario.spot_history or SpotHistorySettings(file=self.spot_history)
             scenario = replace(scenario, spot_history=replace(spot, file=self.spot_history))
         length = scenario.length if self.length is None else parse_duration(self.length)
-        policies = scenario.policies or {DEFAULT_POLICY if demand is None else AS_RECORDED: Policy()}
+        recorded = {} if demand is None else recorded_policy(demand.consolidator)
+        usual = DEFAULT_POLICY if demand is None else AS_RECORDED
+        own = written_policies(self.text)
+        policies = {
+            name: beneath(policy, own.get(name), recorded)
+            for name, policy in (scenario.policies or {usual: Policy()}).items()
+        }
         return replace(scenario, length=length, policies={name: self._decided(own) for name, own in policies.items()})
 
     def inputs(self) -> "RunInputs":
@@ -104,6 +118,8 @@ class Comparison:
     origins: tuple[PriceOrigin, ...] = ()
     left_out: str = ""
     """What of the initial cluster is not simulated, in a sentence."""
+    as_recorded: Policy | None = None
+    """The policy of a recording, if it is known."""
     gaps: tuple[tuple[float, float], ...] = ()
     """Of a recording: from when to when nothing was seen, in seconds."""
 
@@ -164,7 +180,16 @@ def compare(
         every = seconds(scenario.timings.sample)
         really = recorded_run(Path(source.recording), catalog, length=seconds(scenario.length), every=every)
         runs = {RECORDED: (really,) * len(seeds), **runs}
-    return Comparison(scenario, tuple(seeds), runs, catalog.origins, left_out, () if demand is None else demand.gaps)
+    known = demand is not None and demand.consolidator is not None
+    return Comparison(
+        scenario,
+        tuple(seeds),
+        runs,
+        catalog.origins,
+        left_out,
+        beneath(Policy(), {}, recorded_policy(demand.consolidator)) if demand is not None and known else None,
+        () if demand is None else demand.gaps,
+    )
 
 
 RunKey = tuple[str, int]

@@ -26,6 +26,7 @@ from karpool.recording.history import History, apply_numbered, key_of
 from karpool.recording.parts import open_recording
 from karpool.virtual.initial_cluster import Group, Kind, group_of
 from karpool.virtual.learned_delays import DelayLearner
+from karpool.virtual.recorded_policy import recorded_timings
 from karpool.virtual.scenario import Scenario, Timings, Workload
 from karpool.wire.duration import parse_duration
 from karpool.wire.objects import Metadata, Object, encode_value
@@ -125,12 +126,14 @@ class Demand:
     """From when to when nothing was seen."""
     delays: dict[str, float] = field(default_factory=dict)
     """How many seconds things took, by the names of timings."""
+    consolidator: dict[str, Any] | None = None
+    """How what consolidated the cluster was set for most of the time, if that was recorded."""
     missing: dict[str, str] = field(default_factory=dict)
     """Kinds of objects that could not be seen, and why."""
 
 
 def with_demand(scenario: Scenario, demand: Demand) -> Scenario:
-    """The scenario at the time of a recording; as long, and things take as long, if it does not say that itself."""
+    """The scenario at the time of a recording; as long, and things take as long, where it does not say so itself."""
     length = parse_duration(f"{max(1, round(demand.length))}s") if scenario.length == Scenario().length else None
     usual = Timings()
     learned = {
@@ -138,6 +141,10 @@ def with_demand(scenario: Scenario, demand: Demand) -> Scenario:
         for name, took in demand.delays.items()
         if getattr(scenario.timings, name) == getattr(usual, name)
     }
+    set_so = recorded_timings(demand.consolidator)
+    for name in Timings.__struct_fields__:
+        if getattr(scenario.timings, name) == getattr(usual, name) != getattr(set_so, name):
+            learned[name] = getattr(set_so, name)
     timings = replace(scenario.timings, **learned)
     return replace(scenario, start=demand.start, length=length or scenario.length, timings=timings)
 
@@ -205,6 +212,8 @@ class _DemandBuilder:
         self._objects = Objects()
         self._running: dict[str, Task] = {}
         self._pods: tuple[Pod, ...] = ()
+        self._current: tuple[dict[str, Any] | None, float] = (None, 0.0)
+        self._settings: list[tuple[dict[str, Any], float]] = []
 
     def built(self) -> Demand:
         if not self._opened:
@@ -221,8 +230,24 @@ class _DemandBuilder:
             events=tuple(sorted(self._events, key=lambda entry: entry[0])),
             gaps=tuple(self._gaps),
             delays=self._delays.medians(),
+            consolidator=self._longest(),
             missing={kind: why for kind, why in self.history.missing.items() if why},
         )
+
+    def _longest(self) -> dict[str, Any] | None:
+        """The settings that held longest."""
+        self._settled(self.history.time)
+        return max(self._settings, key=lambda entry: entry[1], default=(None, 0.0))[0]
+
+    def _settled(self, now: float) -> None:
+        """The settings so far held until now."""
+        settings, since = self._current
+        self._current = (self.history.consolidator, now)
+        if settings is None:
+            return
+        held = next((held for known, held in self._settings if known == settings), 0.0)
+        self._settings = [entry for entry in self._settings if entry[0] != settings]
+        self._settings.append((settings, held + now - since))
 
     def expect(self, record: r.AnyRecord) -> None:
         """A record comes that is not yet applied: the first moment says what is there, later ones what changes."""
@@ -248,6 +273,8 @@ class _DemandBuilder:
                 self._object(record.kind, record.key, now)
             case r.Gone():
                 self._gone(record, now)
+            case r.Consolidator():
+                self._settled(record.t)
             case r.Gap():
                 self._gaps.append((max(0.0, record.since - self._begin), now))
             case _:

@@ -12,6 +12,7 @@ from karpool.recording.writer import RecordingWriter
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import seconds
 from karpool.virtual.pdb_controller import EvictionStatus
+from karpool.virtual.recorded_policy import settings_of_policy
 from karpool.wire.problems import InputError
 
 _EVERY: Final = 300.0
@@ -40,6 +41,8 @@ class RecordedCluster:
         for controller in self._cluster.controller_manager.controllers:
             controller.show()
         record_store(self._cluster.store, self._observer, lambda: self._cluster.now)
+        settings = settings_of_policy(self._cluster.policy, self._cluster.scenario)
+        self._observer.consolidated(settings, self._cluster.now)
         self._cluster.api.on_eviction.append(self._eviction)
         self._every()
 

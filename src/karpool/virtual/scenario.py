@@ -289,6 +289,13 @@ def read_scenario(text: str | bytes) -> Scenario:
     return msgspec.convert(with_node_pools(documents[0]), type=Scenario, dec_hook=decode_value, str_keys=True)
 
 
+def written_policies(text: str | bytes) -> dict[str, Any]:
+    """The policies of a scenario that can be read, as they are written."""
+    documents = list(yaml_documents(text.encode() if isinstance(text, str) else text))
+    found = documents[0].get("policies")
+    return found if isinstance(found, dict) else {}
+
+
 def patched(pools: tuple[NodePool, ...], policy: Policy) -> tuple[NodePool, ...]:
     return tuple(_patched(pool, policy) for pool in pools)
 
