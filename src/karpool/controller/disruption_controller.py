@@ -241,14 +241,15 @@ class DisruptionController:
                 self._refuse_lost(command, coming)
                 self._refuse_news(command, facts, now)
                 daemons = session.cluster_state.snapshot.daemons
-                around, everywhere = self._around(command, facts), self.store.pods.listed()
+                around = self._around(command, facts)
+                siblings = self.lifecycle.workloads.siblings(pod for name in command.nodes for pod in facts[name].pods)
                 actions = start_command(
                     command,
                     around,
                     now,
                     session.execution,
                     daemons,
-                    everywhere=everywhere,
+                    everywhere=siblings,
                     identity=identity,
                     coming=coming,
                 )

@@ -54,7 +54,8 @@ class LifecycleController:
         self._next_advance: datetime | None = None
         self._reading = False
         """Whether nodes are being read."""
-        self._workloads = Workloads(session.store.pods)
+        self.workloads = Workloads(session.store.pods)
+        """All pods by the controllers that made them."""
 
     def start(self) -> None:
         """Reconcile everything once."""
@@ -71,7 +72,7 @@ class LifecycleController:
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
         """Note pod events, changes on nodes that are being deleted, and pods that such a node waits for."""
-        if self._workloads.change(old, new) and self.session.state.held_back:
+        if self.workloads.change(old, new) and self.session.state.held_back:
             self.advance_soon()
         name = pod_event(old, new) if self._manages else None
         if name is not None:
@@ -282,7 +283,7 @@ class LifecycleController:
             halting=lambda pool: stops().halting(pool),
             facts=facts,
             doubts=session.doubts(),
-            workloads=self._workloads,
+            workloads=self.workloads,
         )
         for observer in session.observers:
             for command in session.state.rolled_back:

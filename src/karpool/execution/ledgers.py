@@ -23,7 +23,7 @@ def announced(
     *,
     everywhere: Iterable[Pod],
 ) -> Iterator[NoteDisruption]:
-    """Entries for nodes that are about to go, by pool; `claims`: by name of a node; `everywhere`: all pods."""
+    """Entries for nodes that are about to go, by pool; `claims`: by name of a node; `everywhere`: see `disruption`."""
     yield from noted(ticket.id, ticket.method, claims, pools, pods_on=pods_on, now=now, everywhere=everywhere)
 
 
@@ -52,7 +52,7 @@ def note_deletion(context: ReconcileContext, command: CommandInProgress) -> bool
     claims = {node.name: claim for claim in command.waiting for node in context.nodes_of.get(claim.name, ())}
     pools = {pool_of(claim) for claim in command.waiting}
     listed = [pool for pool in context.objects.node_pools if pool.name in pools]
-    everywhere = context.everywhere()
+    everywhere = context.siblings(pod for name in claims for pod in context.pods_on(name))
     for note in announced(command.ticket, claims, listed, context.pods_on, context.now, everywhere=everywhere):
         context.do(replace(note, entry=None if note.entry is None else replace(note.entry, committed=True)))
     return pool_gone(context, command) is None and all(entry_of(pool, command.ticket.id) for pool in listed)

@@ -52,8 +52,9 @@ def start_command(
 ) -> tuple[Action, ...]:
     """The actions that start a command; `advance` continues from what they write on the objects.
 
-    `everywhere`: all pods of the cluster, if `objects` are only those that the command is about. `identity`: its id, if
-    it has one already. `coming`: by name of a node that is no more than expected, its NodeClaim.
+    `everywhere`: all pods of the cluster, or at least of the controllers of those that go, if `objects` are only those
+    that the command is about. `identity`: its id, if it has one already. `coming`: by name of a node that is no more
+    than expected, its NodeClaim.
     """
     all_pods = objects.pods if everywhere is None else everywhere
     candidates = _candidates(command, objects)

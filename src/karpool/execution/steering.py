@@ -23,7 +23,7 @@ def steer(nodes: Iterable[Node], leaving: Collection[str]) -> list[TaintEdit]:
     for node in nodes:
         if node.unreadable or node.terminating:
             continue
-        marked = any(map(is_steering, node.spec.taints))
+        marked = bool(node.spec.taints) and any(map(is_steering, node.spec.taints))
         if node.name in leaving and not marked:
             edits.append(AddTaint(node.name, STEERING))
         elif marked and node.name not in leaving:

@@ -26,6 +26,7 @@ _KUEUE_LABEL: Final = "kueue.x-k8s.io/pod-group-name"
 _KUEUE_COUNT: Final = "kueue.x-k8s.io/pod-group-total-count"
 ANNOTATIONS: Final = frozenset({*_VOLCANO_ANNOTATIONS, _VOLCANO_LEAST, _KUEUE_COUNT})
 """The annotations of pods that are read here."""
+_LABELS: Final = frozenset({*_COSCHEDULING_LABELS, _KUEUE_LABEL})
 _LONGEST_COUNT: Final = 9
 
 
@@ -114,6 +115,8 @@ def gang_of(pod: Pod) -> GangId | None:
     if spec.workload_ref is not None:
         ref = spec.workload_ref
         return GangId(NATIVE, meta.namespace, ref.name, ref.pod_group, ref.pod_group_replica_key)
+    if _LABELS.isdisjoint(meta.labels) and ANNOTATIONS.isdisjoint(meta.annotations):
+        return None  # as almost all pods
     for scheduler, marks, written in (
         (COSCHEDULING, _COSCHEDULING_LABELS, meta.labels),
         (VOLCANO, _VOLCANO_ANNOTATIONS, meta.annotations),

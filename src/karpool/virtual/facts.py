@@ -14,14 +14,23 @@ class VirtualFacts:
 
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
+        self._pods_on: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        for pod in store.pods:
+            self._pod_changed(None, pod)
+        store.pods.watch(self._pod_changed)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and old.bound and (new is None or new.spec.node_name != old.spec.node_name):
+            here = self._pods_on[old.spec.node_name]
+            del here[old.key]
+            if not here:
+                del self._pods_on[old.spec.node_name]
+        if new is not None and new.bound:
+            self._pods_on[new.spec.node_name][new.key] = new
 
     def read(self, nodes: Sequence[str], done: FactsRead) -> None:
         done(self.facts_of(nodes))
 
     def facts_of(self, nodes: Sequence[str]) -> FreshFacts:
-        wanted = set(nodes)
-        pods: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in self._store.pods:
-            if pod.spec.node_name in wanted:
-                pods[pod.spec.node_name].append(pod)
-        return {name: FreshNode(self._store.nodes.get(name), tuple(pods[name])) for name in nodes}
+        there = self._pods_on
+        return {name: FreshNode(self._store.nodes.get(name), tuple(there.get(name, {}).values())) for name in nodes}

@@ -232,3 +232,5 @@ def test_pods_that_come_change_and_go_are_counted_as_if_all_were_read_anew(steps
     assert kept.pods == fresh.pods
     for each in (web(1), pod("api-1")):
         assert kept.of(str(owner_key(each))) == fresh.of(str(owner_key(each)))
+        alike = [other for other in known.values() if owner_key(other) == owner_key(each)]
+        assert sorted(kept.siblings([each]), key=lambda one: one.key) == sorted(alike, key=lambda one: one.key)

@@ -144,8 +144,10 @@ def _passes_by(pod: Pod) -> bool:
 
 
 def _long_unwell(pod: Pod, after: timedelta, now: datetime) -> bool:
+    if unwell(pod) is None:
+        return False
     since = unwell_since(pod)
-    return unwell(pod) is not None and since is not None and now - since >= after
+    return since is not None and now - since >= after
 
 
 def _said(pod: Pod, now: datetime) -> str:

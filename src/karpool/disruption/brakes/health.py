@@ -40,7 +40,12 @@ class _Member(NamedTuple):
 
 def unhealthy(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
     """A stop of everything while too much of the cluster is unready: what looks unused may only be unreachable."""
-    members = [*_nodes(objects, now), *_gone(objects)]
+    # The brake is asked before every decision, and mostly nothing is the matter: that is to be seen at a glance.
+    down = [node for node in objects.nodes if _state(node, now) is not _State.WELL]
+    gone = [*_gone(objects)]
+    if len(down) + len(gone) < min(_LEAST_OF_ZONE, settings.unready_nodes_allowed + 1):
+        return
+    members = [*_nodes(objects, now), *gone]
     message = _whole_cluster(members, settings) or _one_zone(members, settings)
     if message is not None:
         yield Stop(ReasonCode.CLUSTER_UNHEALTHY, message, "Cluster", halts=True)
@@ -107,7 +112,7 @@ def _gone(objects: Objects) -> Iterator[_Member]:
     """Nodes that had registered and are not there any more, though nobody deletes their NodeClaims."""
     names = {node.name for node in objects.nodes}
     for claim in objects.node_claims:
-        if not claim.terminating and _had_node(claim) and claim.status.node_name not in names:
+        if claim.status.node_name not in names and not claim.terminating and _had_node(claim):
             yield _Member(claim.metadata.labels.get(ZONE, ""), _State.GONE)
 
 

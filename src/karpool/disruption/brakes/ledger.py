@@ -120,7 +120,10 @@ def disruption(
     *,
     everywhere: Iterable[Pod] = (),
 ) -> LedgerEntry:
-    """The entry of a command that removes nodes of a pool with these pods on them; `everywhere`: all pods there are."""
+    """The entry of a command that removes nodes of a pool with these pods on them.
+
+    `everywhere`: all pods there are, or at least those of the controllers that made these.
+    """
     moving, now = [pod for pod in pods if evicted_with_node(pod)], now.replace(microsecond=0)
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
     return LedgerEntry(
