@@ -150,6 +150,11 @@ def test_text_that_cannot_be_read_is_at_its_own_line(text: str, line: int, tmp_p
     assert problem.line == line
 
 
+def test_a_rule_of_validate_has_its_name_in_words() -> None:
+    (result,) = validation_results([Problem(file="a.yaml", rule="MinValuesRange", message="m")], []).results
+    assert (result.rule, result.title) == ("MinValuesRange", "Min values range")
+
+
 def test_nothing_found_is_a_sound_document_too() -> None:
     assert read(sarif(checks())).results == []
     root = ET.fromstring(junit(checks()))  # noqa: S314 - our own output

@@ -1,5 +1,6 @@
 """Findings of `lint` and problems of `validate` in one form, as CI systems read them."""
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -67,7 +68,7 @@ def _of_problem(problem: Problem, level: Literal["warning", "error"]) -> CheckRe
     about = ": ".join(part for part in (problem.object, problem.field, problem.message) if part)
     return CheckResult(
         rule=problem.rule,
-        title=problem.rule,
+        title=_spoken(problem.rule),
         level=level,
         message=one_line(about),
         file=one_line(problem.file),
@@ -75,3 +76,8 @@ def _of_problem(problem: Problem, level: Literal["warning", "error"]) -> CheckRe
         field=one_line(problem.field),
         line=problem.line,
     )
+
+
+def _spoken(rule: str) -> str:
+    """The name of a rule in words: `Min values range` for `MinValuesRange`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", rule).capitalize()
