@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from tests.factories import claim_for, node, node_pool, pod
+from tests.tables import row, table
 
 from karpool.cli.main import cli
 from karpool.model.nodepool import Budget, NodePool
@@ -47,6 +48,20 @@ def test_the_readme_shows_what_is_printed() -> None:
     lines = result.stdout.splitlines()
     shown = "\n".join(line.rstrip() for line in lines).strip()
     assert shown in readme
+
+
+@table(
+    row(page="README.md", begins="Node general-7", words=["explain", "general-7"]),
+    row(page="docs/who-pays.md", begins="Who pays, by namespace", words=["plan", "--by", "namespace"]),
+)
+def test_a_block_of_a_page_is_what_is_printed(page: str, begins: str, words: list[str]) -> None:
+    """But for what `[...]` stands for."""
+    result = CliRunner().invoke(cli, [*words, "-f", EXAMPLES, "--catalog", "sample", "--at", NOON])
+    output = "\n".join(line.rstrip() for line in result.stdout.splitlines())
+    blocks = (ROOT / page).read_text().split("\n```\n")[1::2]
+    (block,) = (block for block in blocks if block.startswith(begins))
+    for part in block.split("[...]\n"):
+        assert part.strip() in output
 
 
 def test_the_document_has_the_fields_of_its_contract() -> None:
