@@ -48,9 +48,10 @@ class Place:
     web: dict[str, Any]
 
     def begin(self) -> None:
-        """Namespaces are there; nothing is paused, and the pool of the pages is as it was."""
+        """Namespaces are there; nothing is installed or paused, and the pool of the pages is as it was."""
         for name in NAMESPACES:
             eventually(partial(self._make, "/api/v1/namespaces", {"metadata": {"name": name}}))
+        self._uninstall()
         eventually(partial(self._make, CONFIGURATION.rpartition("/")[0], compactor_pools()))
         self.admin.delete(PAUSE)
         self.admin.delete(POOL)
@@ -62,8 +63,8 @@ class Place:
             for document in manifests.read(manifests.DEPLOY / "controller" / name, VARIABLES):
                 self._make(manifests.path_of(document).rpartition("/")[0], document)
 
-    def uninstall(self) -> None:
-        """Neither a release of the chart nor manifests are left, which a new release would quarrel with."""
+    def _uninstall(self) -> None:
+        """Neither a release of the chart nor manifests are left, which would quarrel with one another."""
         self.execute("helm uninstall karpool --namespace karpool --ignore-not-found")
         for name, variables in FILES:
             for document in manifests.read(manifests.DEPLOY / name, variables):
@@ -174,7 +175,7 @@ def test_the_commands_of_a_page_work_on_a_cluster(page: str, place: Place, monke
     for command in (command for command in ON_A_CLUSTER if command.page == page):
         has_its_programs(command)
         if command.words[:2] == ["helm", "install"]:
-            place.uninstall()
+            place.begin()
         if serves(command):
             place.serve(command)
         elif command.plain:
