@@ -90,7 +90,7 @@ def results(given: argparse.Namespace, folder: Path) -> Iterator[Figures]:
 
 
 COLUMNS: Final = (
-    ("cluster", 36), ("nodes", 15), ("$/h", 19), ("gap", 7), ("evictions", 10), ("seconds", 8), ("MB", 6),
+    ("cluster", 36), ("nodes", 15), ("$/h", 24), ("gap", 7), ("evictions", 10), ("seconds", 8), ("MB", 6),
     ("unpriced", 9), ("stays because", 0),
 )  # fmt: skip
 

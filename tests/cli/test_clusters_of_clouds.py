@@ -1,6 +1,7 @@
 """What commands say of what is peculiar to a cloud: nodes without prices or machines, or with machines of a kind."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,30 @@ def test_without_any_price_nothing_is_called_the_least_possible_and_no_price_lis
     ):
         assert "least possible" not in told
         assert "us-east-1" not in told
+
+
+def test_what_has_no_price_is_never_zero_on_a_page_or_in_a_table(tmp_path: Path) -> None:
+    manifests = one_pod_each([eks_node(f"n{at}", "web", zone="mx-central-1a") for at in range(3)])
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("name: x\ncluster: [cluster.json]\nlength: 1h\npolicies: {p: {}}\n")
+    printed = [run(tmp_path, manifests, "plan", "-o", output) for output in ("table", "html", "markdown")]
+    printed += [run(tmp_path, manifests, *command) for command in (("compact", "--plan"), ("blockers",))]
+    for output in ("table", "html"):
+        printed.append(CliRunner().invoke(cli, ["simulate", str(scenario), "-o", output]).stdout)
+    for text in printed:
+        shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
+        assert "?" in shown
+        assert not re.search(r"\b0(\.0+)? \$", shown), shown
+    assert "nobody can say what lifting anything is worth" in printed[4]
+
+
+def test_a_share_of_a_price_that_is_known_in_part_is_the_most_that_it_can_be(tmp_path: Path) -> None:
+    unknown = node("x", {"eks.amazonaws.com/nodegroup": "web"}, type="q9.large", zone="us-east-1a")
+    manifests = one_pod_each([eks_node("a", "web"), eks_node("b", "web"), unknown], cpu="1500m")
+    told = run(tmp_path, manifests, "plan")
+    assert "(0.0 %)" in told
+    empty = run(tmp_path, [eks_node("c", "web"), *manifests], "plan")
+    assert "0.096 $/h (at most 33.3 %)" in empty
 
 
 def test_a_bound_is_one_of_the_nodes_whose_price_is_known(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from karpool.catalog.instance_types import PriceOrigin
 from karpool.catalog.sources import open_catalog
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.report.simulation_document import money_words, simulation_document
+from karpool.report.simulation_table import ROWS, difference, written
 from karpool.virtual.compare import Comparison, run
 from karpool.virtual.scenario import read_scenario
 
@@ -47,3 +48,13 @@ def test_nodes_without_a_price_do_not_make_a_simulation_cheap_without_a_word() -
         assert money_words(document).startswith(words)
         assert bool(money_words(document)) is bool(words)
         assert document.prices == ()
+        (policy,) = document.policies.values()
+        costs = policy["cost"], policy["pools"]["a"]["cost"], policy["series"]["pricePerHour"][-1]
+        assert all(costs) if types is small else costs == (None, None, None)
+        assert (written(ROWS[0], policy) == "?") is (types is unpriced)
+
+
+def test_a_cost_that_leaves_something_out_says_so_and_is_not_compared() -> None:
+    whole, part = {"cost": 2.0, "unpricedNodeHours": 0.0}, {"cost": 1.0, "unpricedNodeHours": 3.5}
+    assert [written(ROWS[0], numbers) for numbers in (whole, part)] == ["2.00 $", "1.00 $ + ?"]
+    assert [difference(ROWS[0], numbers, whole) for numbers in (whole, part)] == ["=", "?"]

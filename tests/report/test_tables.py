@@ -36,7 +36,7 @@ def explanation_text(explanation: ExplanationDocument, *, plain: bool = True) ->
     "fact",
     [
         "requests, not usage",
-        "0.6355 $/h (26.0 %)",
+        "0.6355 $/h (at most 26.0 %)",
         "464 $/month",
         "1 node of unknown price",
         "3 steps",

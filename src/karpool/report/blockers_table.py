@@ -10,6 +10,7 @@ from karpool.report.terminal import Cell, Screen, right, wrapped
 from karpool.report.what_if_document import BlockersDocument, LiftPart
 
 _SHOWN: Final = 20
+_UNKNOWN: Final = "What nodes cost is not known, so nobody can say what lifting anything is worth."
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _HEAD: Final = (
     "owner",
@@ -41,7 +42,8 @@ def print_blockers(found: BlockersDocument, screen: Screen, *, everything: bool)
     useful = [lift for lift in found.blockers if everything or _matters(lift)]
     shown = useful if everything else useful[:_SHOWN]
     if not shown:
-        screen.heading("Nothing that can be lifted keeps any money where it is.")
+        unknown = today.price_before is None
+        screen.heading(_UNKNOWN if unknown else "Nothing that can be lifted keeps any money where it is.")
         return
     screen.heading("What lifting each alone is worth" + (f", by {found.by}" if found.by else ""))
     columns = (

@@ -69,7 +69,7 @@ def _summary(plan: PlanDocument) -> str:
     # Where prices come from stands at the top.
     told = (text for text in plan_words(plan) if text != prices_words(plan.prices))
     words = "".join(f"<p>{escape(text)}</p>" for text in told)
-    plot = curve_plot(plan.curve, plan.lower_bound)
+    plot = "" if plan.before.price_per_hour is None else curve_plot(plan.curve, plan.lower_bound)
     if not words and not plot:
         return ""
     return (

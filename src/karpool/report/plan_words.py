@@ -70,10 +70,12 @@ def price_row(plan: PlanDocument) -> PriceRow:
     known = savings.known_per_hour if saved is None and savings.known_per_hour else saved
     before, after, less = amounts((plan.before.price_per_hour, plan.after.price_per_hour, known))
     rest = " + ?" if known is not None and saved is None else ""
+    # Of a whole that is more than what is known, it is less.
+    at_most = "at most " if savings.percent and plan.before.unpriced_nodes else ""
     return PriceRow(
         f"{before} $/h{_rest(plan.before)}",
         f"{after} $/h{_rest(plan.after)}",
-        f"{less} $/h{rest} ({percent(savings.percent)})",
+        f"{less} $/h{rest} ({at_most}{percent(savings.percent)})",
         f"{per_month(known)}{rest}",
     )
 

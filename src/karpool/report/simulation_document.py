@@ -18,7 +18,7 @@ from karpool.report.fidelity import FidelityPart, fidelities, fidelity_words, ga
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
-from karpool.virtual.recorder import Run, RunSummary
+from karpool.virtual.recorder import Run
 from karpool.virtual.statistics import Estimate, estimate, paired
 
 Numbers = dict[str, float | None]
@@ -68,7 +68,7 @@ def simulation_document(comparison: Comparison) -> Simulation:
         prices=prices_parts(origin for origin in comparison.origins if priced or not origin.known),
         policies={
             name: {
-                **(_means(numbers(runs), None if name == first else base) if several else _plain(runs[0].summary)),
+                **(_means(numbers(runs), None if name == first else base) if several else _plain(runs[0])),
                 "pools": pools(runs),
                 "series": series(runs),
             }
@@ -85,16 +85,28 @@ def to_json(document: Simulation) -> bytes:
     return _NUMBERS.sub(lambda column: b"[" + b" ".join(column[1].split()) + b"]", text)
 
 
+def without_prices(run: Run) -> bool:
+    """Whether nobody knows what anything in a run costs, so that its zeros are no prices."""
+    return not run.summary.cost and run.summary.unpriced_node_hours > 0
+
+
 def numbers(runs: tuple[Run, ...]) -> dict[str, list[float | None]]:
-    plain = [_plain(run.summary) for run in runs]
+    plain = [_plain(run) for run in runs]
     return {key: [summary[key] for summary in plain] for key in plain[0]}
 
 
 def pools(runs: Sequence[Run]) -> dict[str, Numbers]:
-    plain = [msgspec.to_builtins(run.pools) for run in runs]
+    plain = [_plain_pools(run) for run in runs]
     return {
         name: {key: _mean([entry[name][key] for entry in plain]) for key in share} for name, share in plain[0].items()
     }
+
+
+def _plain_pools(run: Run) -> dict[str, Numbers]:
+    built: dict[str, Numbers] = msgspec.to_builtins(run.pools)
+    if without_prices(run):
+        return {name: {**share, "cost": None if share["nodeHours"] else 0.0} for name, share in built.items()}
+    return built
 
 
 def series(runs: Sequence[Run]) -> dict[str, list[float | None]]:
@@ -105,6 +117,8 @@ def series(runs: Sequence[Run]) -> dict[str, list[float | None]]:
     columns: dict[str, list[float | None]] = {"seconds": [runs[0].samples[at].time for at in chosen]}
     for name, field in SERIES.items():
         columns[name] = [_mean([getattr(run.samples[at], field) for run in runs]) for at in chosen]
+    if any(map(without_prices, runs)):
+        columns["pricePerHour"] = [None] * len(chosen)
     return columns
 
 
@@ -115,9 +129,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(fmean(known), _DIGITS)
 
 
-def _plain(summary: RunSummary) -> dict[str, Any]:
-    built: dict[str, Any] = msgspec.to_builtins(summary)
-    return built
+def _plain(run: Run) -> dict[str, Any]:
+    built: dict[str, Any] = msgspec.to_builtins(run.summary)
+    return {**built, "cost": None} if without_prices(run) else built
 
 
 def _means(values: dict[str, list[float | None]], base: dict[str, list[float | None]] | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from html import escape
 from typing import Any, Final
 
-from karpool.report.formatting import names_of
+from karpool.report.formatting import UNKNOWN, names_of
 from karpool.report.html import about, render_page
 from karpool.report.price_words import prices_words
 from karpool.report.simulation_document import Simulation, money_words, recording_words
@@ -78,7 +78,7 @@ def _card(name: str, numbers: dict[str, Any], base: dict[str, Any], rows: list[R
 
 def _pill(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
     text = difference(row, numbers, base)
-    if not text or text == "=":
+    if not text or text in ("=", UNKNOWN):
         return ""
     better = row.less_is_better is not None and (numbers[row.key] < base[row.key]) == row.less_is_better
     kind = "" if row.less_is_better is None else " good" if better else " bad"

@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 from karpool.report.formatting import age, amount
 from karpool.report.plot_axes import Axis, axis
 from karpool.report.plot_labels import anchor
+from karpool.report.simulation_document import without_prices
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
-from karpool.virtual.recorder import ClusterSample
+from karpool.virtual.recorder import ClusterSample, Run
 
 WIDTH: Final = 420
 HEIGHT: Final = 210
@@ -33,9 +34,10 @@ class Measure(NamedTuple):
     """The top of the axis, where there is one."""
 
 
+PRICE: Final = Measure("price", "Price", "$/h", lambda sample: sample.price_per_hour)
 MEASURES: Final = (
     Measure("nodes", "Nodes", "", lambda sample: sample.nodes),
-    Measure("price", "Price", "$/h", lambda sample: sample.price_per_hour),
+    PRICE,
     Measure("cpu", "CPU requested", "%", lambda sample: _percent(sample.cpu_utilization), 100.0),
     Measure("memory", "Memory requested", "%", lambda sample: _percent(sample.memory_utilization), 100.0),
     Measure("pending", "Pods pending", "", lambda sample: sample.pending),
@@ -69,7 +71,13 @@ def times(comparison: Comparison) -> list[float]:
 
 def lines(comparison: Comparison, measure: Measure) -> list[PlotLine]:
     shown = _shown(comparison)
-    return [_line([[measure.of(run.samples[at]) for run in runs] for at in shown]) for runs in comparison.runs.values()]
+    return [_line([_values(measure, runs, at) for at in shown]) for runs in comparison.runs.values()]
+
+
+def _values(measure: Measure, runs: Sequence[Run], at: int) -> list[float | None]:
+    """What to draw of runs at one moment."""
+    priceless = [measure is PRICE and without_prices(run) for run in runs]
+    return [None if none else measure.of(run.samples[at]) for run, none in zip(runs, priceless, strict=True)]
 
 
 def _line(columns: Sequence[Sequence[float | None]]) -> PlotLine:

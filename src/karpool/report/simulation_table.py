@@ -54,14 +54,20 @@ ROWS: Final = (
 def written(row: Row, numbers: dict[str, Any]) -> str:
     """A number of a policy; of several seeds with its interval's half width."""
     value = numbers[row.key]
+    rest = f" + {UNKNOWN}" if _in_part(row, numbers) else ""
     if value is None:
         return UNKNOWN
     interval = numbers.get("confidence", {}).get(row.key)
     text = row.write(value)
     if not interval or interval[0] == interval[1]:
-        return text
+        return f"{text}{rest}"
     reach = interval[1] - value
-    return f"{text} ± {f'{reach:,.2f} $' if row.write is _money else row.write(reach)}"
+    return f"{text} ± {f'{reach:,.2f} $' if row.write is _money else row.write(reach)}{rest}"
+
+
+def _in_part(row: Row, numbers: dict[str, Any]) -> bool:
+    """Whether a cost leaves something out, as prices of some nodes are not known."""
+    return row.write is _money and bool(numbers.get("unpricedNodeHours"))
 
 
 def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
@@ -69,6 +75,8 @@ def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
     mine, theirs = numbers[row.key], base[row.key]
     if mine is None or not theirs or row.key == "podsAtEnd":
         return ""
+    if _in_part(row, numbers) or _in_part(row, base):
+        return UNKNOWN
     if mine == theirs:
         return "="
     if row.write is _share:
@@ -79,7 +87,9 @@ def difference(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
 
 def shown_rows(document: Simulation) -> list[Row]:
     """The rows that have something to say: numbers that are zero everywhere are left out."""
-    return [row for row in ROWS if any(policy[row.key] for policy in document.policies.values())]
+    return [
+        row for row in ROWS if any(policy[row.key] or _in_part(row, policy) for policy in document.policies.values())
+    ]
 
 
 def headline(document: Simulation) -> str:

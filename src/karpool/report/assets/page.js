@@ -87,6 +87,9 @@
     const month = known === null ? "?" : number(Math.round(known * 730));
     // What is saved fills the bar, as the number beside it says; of an unknown part nothing does.
     const saved = savings.percent === null ? 0 : Math.max(0, Math.min(100, savings.percent));
+    // Of a whole that is more than what is known, it is less.
+    const atMost = savings.percent && before.unpricedNodes ? "at most " : "";
+    const share = savings.percent === null ? "? %" : `${atMost}${savings.percent.toFixed(1)} %`;
     const bar = element("div.compare", { "aria-hidden": "true" }, element("i"));
     bar.firstChild.style.width = saved + "%";
     const moved = model.commands.reduce((sum, command) => sum + command.moves.length, 0);
@@ -95,7 +98,7 @@
         "div.card.hero",
         null,
         element("p.label", null, "Saves"),
-        element("p.big", null, cost(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")),
+        element("p.big", null, cost(known) + rest, element("span.pill", null, share)),
         bar,
         element("p.quiet", null, `${month} $ a month${rest}` + (unpriced ? `; ${plural(unpriced, "node")} of unknown price not counted` : ""))
       ),
