@@ -2,11 +2,16 @@
 
 from dataclasses import replace
 
+from msgspec.structs import replace as changed
+
 from karpool.catalog.instance_types import PriceOrigin
 from karpool.catalog.sources import open_catalog
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.report.simulation_document import money_words, simulation_document
 from karpool.report.simulation_table import ROWS, difference, written
+from karpool.report.sweep_document import MeasurePart, SettingPart, SweepDocument, TrialPart
+from karpool.report.sweep_table import notes, numbers
+from karpool.sweep.trial import TrialResult
 from karpool.virtual.compare import Comparison, run
 from karpool.virtual.scenario import read_scenario
 
@@ -58,3 +63,53 @@ def test_a_cost_that_leaves_something_out_says_so_and_is_not_compared() -> None:
     whole, part = {"cost": 2.0, "unpricedNodeHours": 0.0}, {"cost": 1.0, "unpricedNodeHours": 3.5}
     assert [written(ROWS[0], numbers) for numbers in (whole, part)] == ["2.00 $", "1.00 $ + ?"]
     assert [difference(ROWS[0], numbers, whole) for numbers in (whole, part)] == ["=", "?"]
+
+
+def swept(*costs: tuple[float, float]) -> SweepDocument:
+    """A sweep with settings of these costs and hours without a price."""
+    measure = MeasurePart(mean=1.0, low=None, high=None)
+    shared = dict.fromkeys(("evictions", "pendingPodSeconds", "nodesLaunched"), measure)
+    settings, trials = [], []
+    for number, (cost, unpriced) in enumerate(costs, 1):
+        result = TrialResult(
+            cost=cost,
+            evictions=1,
+            pending_pod_seconds=1.0,
+            nodes_launched=1,
+            node_hours=8.0,
+            pods_at_end=1,
+            pending_pods_at_end=0,
+            unpriced_node_hours=unpriced,
+            seconds=3600,
+        )
+        trials.append(TrialPart(number=number, setting={}, input="x", seed=1, result=result))
+        settings.append(
+            SettingPart(
+                number=number,
+                setting={},
+                seeds=1,
+                on_front=False,
+                stopped=False,
+                pods_wait=False,
+                waiting_share=0.0,
+                measures={"cost": changed(measure, mean=cost), **shared},
+            )
+        )
+    return SweepDocument(
+        inputs=(),
+        method="grid",
+        seed=1,
+        seeds=1,
+        complete=True,
+        prices=(),
+        front=(),
+        settings=tuple(settings),
+        trials=tuple(trials),
+    )
+
+
+def test_a_sweep_tells_no_cost_that_nobody_knows() -> None:
+    document = swept((2.5, 0.0), (1.25, 3.0), (0.0, 8.0))
+    assert [cost for cost, *_ in numbers(document.settings, document)] == ["2.50 $", "1.25 $ + ?", "?"]
+    assert any(line.startswith("Costs are incomplete: up to 8.0 node-hours") for line in notes(document, 3))
+    assert not any("incomplete" in line for line in notes(swept((2.5, 0.0)), 1))

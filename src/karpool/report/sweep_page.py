@@ -35,7 +35,7 @@ def _table(document: SweepDocument) -> str:
     heads = ["no", *document.settings[0].setting, "cost", "evictions", "time pods waited", "nodes launched", ""]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
     parts = ranked(document)
-    rows = "".join(_row(part, written, heads) for part, written in zip(parts, numbers(parts), strict=True))
+    rows = "".join(_row(part, written, heads) for part, written in zip(parts, numbers(parts, document), strict=True))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 

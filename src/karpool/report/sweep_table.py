@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karpool.report.formatting import age, amounts, count
+from karpool.report.formatting import UNKNOWN, age, amounts, count
 from karpool.report.price_words import prices_words
 from karpool.report.sweep_document import MeasurePart, SettingPart, SweepDocument
 
@@ -51,7 +51,7 @@ def print_sweep(document: SweepDocument, screen: "Screen") -> None:
             *(part.setting[name] for name in names),
             *(text.replace("±", "+-") if screen.plain else text for text in written),
         ]
-        for part, written in zip(shown, numbers(shown), strict=True)
+        for part, written in zip(shown, numbers(shown, document), strict=True)
     ]
     screen.table(columns, rows)
     screen.line("")
@@ -69,11 +69,12 @@ def state(part: SettingPart) -> str:
     return _FRONT if part.on_front else _STOPPED if part.stopped else _WAITS if part.pods_wait else ""
 
 
-def numbers(parts: Sequence[SettingPart]) -> Iterator[tuple[str, ...]]:
+def numbers(parts: Sequence[SettingPart], document: SweepDocument) -> Iterator[tuple[str, ...]]:
     """Cost, evictions, time that pods waited, and launches of settings, each with its interval."""
     measures = [part.measures for part in parts]
+    incomplete = {trial.number for trial in document.trials if trial.result.unpriced_node_hours}
     return zip(
-        _costs([each["cost"] for each in measures]),
+        _costs([each["cost"] for each in measures], [part.number in incomplete for part in parts]),
         _counted([each["evictions"] for each in measures]),
         (_waiting(each["pendingPodSeconds"]) for each in measures),
         _counted([each["nodesLaunched"] for each in measures]),
@@ -81,10 +82,15 @@ def numbers(parts: Sequence[SettingPart]) -> Iterator[tuple[str, ...]]:
     )
 
 
-def _costs(column: Sequence[MeasurePart]) -> Iterator[str]:
-    for text, measure in zip(amounts(measure.mean for measure in column), column, strict=True):
+def _costs(column: Sequence[MeasurePart], incomplete: Sequence[bool]) -> Iterator[str]:
+    """`incomplete`: which of them leave out nodes whose price nobody knows."""
+    known = [
+        None if part and not measure.mean else measure.mean for measure, part in zip(column, incomplete, strict=True)
+    ]
+    for text, measure, part in zip(amounts(known), column, incomplete, strict=True):
         decimals = len(text.partition(".")[2])
-        yield f"{text}{_reach(measure, f',.{decimals}f')} $"
+        rest = f" + {UNKNOWN}" if part else ""
+        yield UNKNOWN if text == UNKNOWN else f"{text}{_reach(measure, f',.{decimals}f')} ${rest}"
 
 
 def _counted(column: Sequence[MeasurePart]) -> Iterator[str]:
@@ -114,6 +120,12 @@ def notes(document: SweepDocument, shown: int) -> list[str]:
         lines.append("+- is half of the 95% confidence interval over seeds.")
     if not document.complete:
         lines.append("Not complete: not all trials were done.")
+    unpriced = max((trial.result.unpriced_node_hours for trial in document.trials), default=0)
+    if unpriced:
+        lines.append(
+            f"Costs are incomplete: up to {unpriced:,.1f} node-hours of a trial have no known price (?), so that nobody"
+            " can say which setting is the cheapest."
+        )
     if words := prices_words(document.prices):
         lines.append(words)
     return lines
