@@ -152,6 +152,13 @@ def decided(result: Result) -> dict[str, Any]:
     return {name: document[name] for name in ("commands", "after", "savings")}
 
 
+def expect_what_changed_it_to_be_named(part: Result, whole: str, without: frozenset[str]) -> None:
+    """A plan that is another one than that of the whole cluster says which kind is missing."""
+    if decided(part) != decided(run("plan", "-f", whole, *AT, "--no-bound", "-o", "json")):
+        warnings = " ".join(json.loads(part.stdout)["warnings"]).lower()
+        assert any(kind.lower() in warnings for kind in without), warnings
+
+
 WITHOUT: Final = st.frozensets(st.sampled_from(LISTED))
 
 
@@ -165,6 +172,7 @@ def test_no_command_stumbles_over_a_cloud_of_which_files_lack_kinds(
     file = written(cluster, tmp_path / "part.json", without)
     plan = run("plan", "-f", file, *AT, "--no-bound", "-o", "json")
     assert plan.exit_code == 0
+    expect_what_changed_it_to_be_named(plan, written(cluster, tmp_path / "whole.json"), without)
     for name in {cluster.nodes[0].name, cluster.nodes[-1].name}:
         told = json.loads(run("explain", name, "-f", file, *AT, "-o", "json").stdout)
         verdict = next(entry for entry in json.loads(plan.stdout)["nodes"] if entry["name"] == name)

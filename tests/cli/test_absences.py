@@ -28,14 +28,19 @@ from tests.factories import (
     storage_class,
 )
 from tests.factories.gangs import members, pod_group
-from tests.strategies import Cluster, clusters
+from tests.strategies import DRIVER, Cluster, clusters
 
 from karpool.cli.main import cli
 from karpool.cluster.absences import absences
 from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.live.snapshot_file import encode_snapshot
+from karpool.model.labels import ZONE
+from karpool.model.node import CSINode
 from karpool.model.objects import Objects
+from karpool.model.storage import InTreeSource, PersistentVolume, VolumeSpec
+from karpool.wire.objects import Metadata
 
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 QUICK = {command: {"effort": 0} for command in ("plan", "explain")}
 A, B = node("a"), node("b")
 SMALL = Objects(
@@ -159,10 +164,50 @@ def outcome(cluster: Cluster, objects: Objects) -> tuple[object, ...]:
     return (*steps, plan.after)
 
 
+def in_tree(objects: Objects) -> Objects:
+    """The same with disks of a driver inside Kubernetes, which say by labels where they are."""
+    return msgspec.structs.replace(
+        objects,
+        persistent_volumes=tuple(
+            _disk_in_tree(volume) if volume.spec.csi else volume for volume in objects.persistent_volumes
+        ),
+        storage_classes=tuple(
+            msgspec.structs.replace(entry, provisioner="kubernetes.io/aws-ebs") for entry in objects.storage_classes
+        ),
+        csi_nodes=tuple(_csi_of_ebs(entry) for entry in objects.csi_nodes),
+    )
+
+
+def _disk_in_tree(volume: PersistentVolume) -> PersistentVolume:
+    affinity = volume.spec.node_affinity
+    assert affinity is not None
+    assert affinity.required is not None
+    (term,) = affinity.required.node_selector_terms
+    zones = "__".join(sorted(term.requirements[ZONE].values))
+    spec = VolumeSpec(aws_elastic_block_store=InTreeSource())
+    return PersistentVolume(metadata=Metadata(name=volume.name, labels={BETA_ZONE: zones}), spec=spec)
+
+
+def _csi_of_ebs(entry: CSINode) -> CSINode:
+    limits = {driver.name: driver.allocatable.count for driver in entry.spec.drivers}
+    count = limits.get(DRIVER)
+    return entry if count is None else csi_node(entry.name, **{"ebs.csi.aws.com": count})
+
+
+@pytest.mark.slow
+@examples(20)
+@given(clusters())
+def test_disks_of_old_drivers_are_planned_as_those_of_csi(cluster: Cluster) -> None:
+    assert outcome(cluster, in_tree(cluster.objects)) == outcome(cluster, cluster.objects)
+
+
 @pytest.mark.slow
 @examples(150)
-@given(clusters(), st.frozensets(st.sampled_from(list(KINDS)), min_size=1))
-def test_every_kind_that_changes_the_plan_by_being_left_out_is_named(cluster: Cluster, without: frozenset[str]) -> None:
+@given(made=clusters(), without=st.frozensets(st.sampled_from(list(KINDS)), min_size=1), old_drivers=st.booleans())
+def test_every_kind_that_changes_the_plan_by_being_left_out_is_named(
+    made: Cluster, without: frozenset[str], *, old_drivers: bool
+) -> None:
+    cluster = Cluster(in_tree(made.objects), made.catalog) if old_drivers else made
     whole = outcome(cluster, cluster.objects)
     part = dropped(cluster.objects, without)
     named = {entry.kind for entry in absences(part, KINDS.keys() - without)}

@@ -60,6 +60,9 @@ def test_nothing_is_shown_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
         ("validate", "-f", EXAMPLES),
         ("snapshot", "-f", EXAMPLES, "-o", "-"),
         ("compact", "--plan", "-f", EXAMPLES),
+        pytest.param(("lint", "-f", EXAMPLES), marks=pytest.mark.slow),
+        pytest.param(("blockers", "-f", EXAMPLES, "--search", "prefix"), marks=pytest.mark.slow),
+        pytest.param(("simulate", "weights-gpu", "--length", "10m"), marks=pytest.mark.slow),
     ],
 )
 def test_commands_show_true_numbers_on_a_terminal(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
