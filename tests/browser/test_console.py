@@ -275,6 +275,19 @@ def test_a_node_a_pod_and_a_pool_are_explained(opened: Opened) -> None:
     expect(sheet).to_be_hidden()
 
 
+def test_a_click_opens_what_is_under_it(opened: Opened) -> None:
+    """Also where the list begins out of sight, which a keyboard would scroll to."""
+    page = opened.page
+    page.set_viewport_size({"width": 640, "height": 300})
+    page.locator(".bar", has_text="general-8").click()
+    expect(page.locator("#sheet h2")).to_have_text("general-8")
+    page.keyboard.press("Escape")
+    page.get_by_label("Zoom, from small cells to bars").fill("0")
+    cells = page.locator(".pool", has_text="general").locator("[role=listbox]").first
+    cells.click(position={"x": 3 * 6 + 2, "y": 2})
+    expect(page.locator("#sheet h2")).to_have_text(re.compile("general-"))
+
+
 def test_everything_can_be_done_with_the_keyboard(opened: Opened) -> None:
     page = opened.page
     page.keyboard.press("Tab")

@@ -127,7 +127,8 @@ export class Bars {
     body.addEventListener("pointerleave", () => this.tooltip.hide(), options);
     body.addEventListener("click", (event) => this.click(event), options);
     body.addEventListener("keydown", (event) => this.key(event), options);
-    body.addEventListener("focus", () => this.point(Math.max(0, this.cursor)), options);
+    /* A pointer that presses gives the focus, too: what is under it must stay there. */
+    body.addEventListener("focus", () => body.matches(":focus-visible") && this.point(Math.max(0, this.cursor)), options);
     body.addEventListener("blur", () => (this.tooltip.hide(), this.layout()), options);
     window.addEventListener("scroll", () => this.soon(), { ...options, passive: true });
     window.addEventListener("resize", () => this.soon(), options);
@@ -149,9 +150,12 @@ export class Bars {
   }
 
   click(event) {
-    const bar = event.target.closest(".bar");
-    if (!bar) return;
-    const slice = event.target.closest(".slice");
+    /* A bar may have been drawn anew between press and release. */
+    const target = event.target.closest(".bar") ? event.target : document.elementFromPoint(event.clientX, event.clientY);
+    const bar = target && target.closest(".bar");
+    if (!bar || !this.body.contains(bar)) return;
+    this.cursor = this.nodes.indexOf(bar.node);
+    const slice = target.closest(".slice");
     this.open(bar.node, slice && event.altKey ? slice.pod : null);
   }
 

@@ -127,7 +127,8 @@ export class Cells {
     body.addEventListener("pointerleave", () => this.tooltip.hide(), options);
     body.addEventListener("click", (event) => this.click(event), options);
     body.addEventListener("keydown", (event) => this.key(event), options);
-    body.addEventListener("focus", () => this.point(Math.max(0, this.cursor)), options);
+    /* A pointer that presses gives the focus, too: what is under it must stay there. */
+    body.addEventListener("focus", () => body.matches(":focus-visible") && this.point(Math.max(0, this.cursor)), options);
     body.addEventListener("blur", () => (this.tooltip.hide(), this.paint()), options);
     window.addEventListener("scroll", () => this.soon(), { ...options, passive: true });
     window.addEventListener("resize", () => this.soon(), options);
