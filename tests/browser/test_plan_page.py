@@ -52,7 +52,7 @@ def test_nodes_are_bars_filled_by_their_pods(small: Opened) -> None:
 
 def test_totals_stand_at_the_top(small: Opened) -> None:
     totals = small.page.locator("#totals").inner_text()
-    assert "0.6355 $/h" in totals
+    assert "0.64 $/h" in totals
     assert "26.0 %" in totals
     assert "1 node of unknown price" in totals
 

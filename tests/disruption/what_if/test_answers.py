@@ -119,6 +119,17 @@ RELAXING: tuple[Knob, ...] = (
 
 
 @given(clusters())
+@examples(10)
+def test_what_a_better_plan_of_today_lets_come_after_it_counts_too(made: Cluster) -> None:
+    whole = Question(made.objects, made.catalog, DisruptionSettings(search=GLOBAL, effort=0), Options(), NOW)
+    planned = walk(whole)
+    asked = WhatIf(whole, planned=planned)
+    for knob in RELAXING:
+        later = planned.end.then(asked.onwards([knob], planned).end)
+        assert asked.ask([knob]).then.after.price <= later.after.price + 1e-9
+
+
+@given(clusters())
 @examples(15)
 def test_nothing_ends_dearer_because_a_prohibition_falls(made: Cluster) -> None:
     asked = WhatIf(Question(made.objects, made.catalog, DisruptionSettings(search=PREFIX), Options(), NOW))

@@ -98,17 +98,21 @@ class WhatIf:
 
         A search that is quick finds one good end of many. Where nothing but prohibitions fall, no end may be dearer
         than that of today, so it then goes on from there; in haste it does so at once. Then it is also the best plan
-        of today that counts, however it was found.
+        of today that counts, however it was found; of one that was looked for longer than a what-if is, it always goes
+        on, too: a plan from scratch alone would make what is lifted look worth too little.
         """
         question = turned(self.question, knobs)
         relaxing = all(knob.relaxes(self.question) for knob in knobs)
         today, settings = self.best if relaxing else (self.today, self.question.settings)
-        if not (relaxing and self.hasty):
-            then = walk(question, self._progress).end
-            if not relaxing or then.after.price <= today.end.after.price + HAIR:
-                return Answer(question, settings, tuple(knobs), today.end, then, onwards=False)
-        later = self.onwards(knobs, today).end
-        return Answer(question, settings, tuple(knobs), today.end, today.end.then(later), onwards=True)
+        scratch = None if relaxing and self.hasty else walk(question, self._progress).end
+        if scratch is not None:
+            dearer = scratch.after.price > today.end.after.price + HAIR
+            if not relaxing or (self.planned is None and not dearer):
+                return Answer(question, settings, tuple(knobs), today.end, scratch, onwards=False)
+        later = today.end.then(self.onwards(knobs, today).end)
+        if scratch is not None and scratch.after.price < later.after.price - HAIR:
+            return Answer(question, settings, tuple(knobs), today.end, scratch, onwards=False)
+        return Answer(question, settings, tuple(knobs), today.end, later, onwards=True)
 
     @property
     def best(self) -> tuple[Walked, DisruptionSettings]:

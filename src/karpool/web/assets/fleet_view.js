@@ -137,6 +137,7 @@ export class FleetView {
 
   /* Adds a term to what is searched, or takes the one of the same key out. */
   pick(key, value) {
+    clearTimeout(this.typing);
     const rest = this.search.value.split(/\s+/).filter((word) => word && !word.startsWith(key + ":"));
     this.search.value = [...rest, ...(value ? [`${key}:${value}`] : [])].join(" ");
     this.state.query = this.search.value;

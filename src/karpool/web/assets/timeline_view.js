@@ -143,6 +143,12 @@ export class TimelineView {
     }
   }
 
+  /* The table of commands is long, and the fleet of then is above it. */
+  async lookFromAfar(at) {
+    await this.look(at);
+    this.momentPart.scrollIntoView({ block: "nearest" });
+  }
+
   drawMoment(found) {
     if (this.hint) this.hint.hidden = true;
     const removed = found.nodes.filter((node) => node.command !== null);
@@ -220,7 +226,7 @@ export class TimelineView {
       longTable(
         "Commands, the latest first",
         [
-          { words: "When", cell: (command) => element("button.link", { type: "button", onclick: () => this.look(when(command)) }, moment(when(command))) },
+          { words: "When", cell: (command) => element("button.link", { type: "button", onclick: () => this.lookFromAfar(when(command)) }, moment(when(command))) },
           { words: "Outcome", cell: (command) => element("span.badge" + KINDS[command.outcome], null, WORDS[command.outcome]) },
           { words: "What", cell: (command) => [`${spaced(command.method)}: ${command.decision || "remove"} `, element("bdi", null, names(command.nodes)), command.replacements.length ? ` by ${plural(command.replacements.length, "new node")}` : "", command.message ? element(command.outcome === "rolledBack" ? "div.problem" : "div.was-dropped", null, command.message) : "", ...command.waits.map((words) => element("div.quiet", null, words))] },
           { words: "Saves", number: true, cell: (command) => cost(command.savingsPerHour) },
