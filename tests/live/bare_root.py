@@ -8,12 +8,14 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.live.https import eventually
 from tests.live.programs import Program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -35,6 +37,16 @@ def bare_debian() -> Path:
     return Path(found.stdout.strip())
 
 
+def need_package_index() -> None:
+    """Skip what installs packages where none can be had."""
+    index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
+    try:
+        with urllib.request.urlopen(f"{index}/pip/", timeout=60):  # noqa: S310 - the index of pip
+            pass
+    except OSError as error:
+        pytest.skip(f"NOT TESTED: Karpool on a bare Debian. The package index does not answer: {error}")
+
+
 @dataclass(frozen=True)
 class Inside:
     """How a program is run in a root."""
@@ -49,8 +61,8 @@ class Inside:
     """Folders of this machine that may be written to there, by their place."""
     files: Mapping[str, Path] = field(default_factory=dict)
     """Files and folders of this machine that may only be read there, by their place."""
-    bridges: Mapping[int, Path] = field(default_factory=dict)
-    """Ports of the loopback interface that lead to sockets outside, where there is no other network."""
+    bridges: Mapping[str | Path, str | Path] = field(default_factory=dict)
+    """From HOST:PORT there to a socket of this machine, or the other way round, where there is no other network."""
 
 
 class Root:
@@ -119,7 +131,7 @@ class Root:
             "environment": environment,
             "folders": {place: str(path) for place, path in inside.folders.items()},
             "files": files,
-            "bridges": {str(port): str(socket) for port, socket in inside.bridges.items()},
+            "bridges": {str(listen): str(connect) for listen, connect in inside.bridges.items()},
             "command": list(command),
         }
         network = () if inside.network else ("--net",)
@@ -160,13 +172,21 @@ def certificates() -> str:
 
 
 @contextlib.contextmanager
-def bridge(port: int) -> Iterator[Path]:
-    """A socket that leads to a port of the loopback interface of this machine."""
-    with tempfile.TemporaryDirectory(prefix="bridge-") as folder:  # paths of sockets have to be short
-        socket = Path(folder) / "socket"
-        carrier = Program([sys.executable, HERE / "bridge.py", socket, f"127.0.0.1:{port}"], Path(folder) / "log")
+def bridge(listen: str | Path, connect: str | Path) -> Iterator[None]:
+    """Whoever connects to an address, or a socket, is connected with another."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        carrier = Program([sys.executable, HERE / "bridge.py", listen, connect], log)
         carrier.start()
         try:
-            yield socket
+            eventually(lambda: log.read_text() == "ready\n")
+            yield
         finally:
             carrier.stop()
+
+
+@contextlib.contextmanager
+def sockets() -> Iterator[Path]:
+    """A folder for sockets: their paths have to be short."""
+    with tempfile.TemporaryDirectory(prefix="karpool-") as folder:
+        yield Path(folder)

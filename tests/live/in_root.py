@@ -30,8 +30,8 @@ def main(description: dict[str, Any]) -> None:
         mount("-o", "remount,bind,ro", root / place.lstrip("/"))
     if not description["writable"]:
         mount("-o", "remount,bind,ro", root)
-    for port, socket in description["bridges"].items():
-        connect(port, socket)
+    for listen, connect in description["bridges"].items():
+        bridge(listen, connect)
     os.chroot(root)
     os.chdir(description["directory"])
     user = description["user"]
@@ -57,14 +57,13 @@ def devices(folder: Path) -> None:
     mount("-t", "tmpfs", "-o", "mode=1777,size=64m", "shared", folder / "shm")
 
 
-def connect(port: str, socket: str) -> None:
-    """A port on the loopback interface of this network, which has nothing else, leads out through a socket."""
+def bridge(listen: str, connect: str) -> None:
+    """The loopback interface of this network, which has nothing else, leads out through a socket, or a socket in."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)  # noqa: S607 - of the machine
-    bridge = Path(__file__).with_name("bridge.py")
-    command = [sys.executable, str(bridge), f"127.0.0.1:{port}", socket]
-    ready = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - it ends with this namespace
-    if ready.stdout is None or ready.stdout.readline() != "ready\n":
-        raise OSError(f"nobody listens on port {port}")
+    command = [sys.executable, str(Path(__file__).with_name("bridge.py")), listen, connect]
+    carrier = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - it ends with this namespace
+    if carrier.stdout is None or carrier.stdout.readline() != "ready\n":
+        raise OSError(f"nobody listens on {listen}")
 
 
 if __name__ == "__main__":

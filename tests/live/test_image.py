@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from tests.chart.helm import Json, deployment, render
-from tests.live.bare_root import Inside, bridge
+from tests.live.bare_root import Inside, need_package_index
 from tests.live.control_plane import ControlPlane
 from tests.live.fake_karpenter import karpenter
 from tests.live.image import BASE, DOCKERFILE, ROOT, Image, Stage
+from tests.live.in_cluster import as_in, connected
 from tests.live.programs import Program
-from tests.live.release import Release, released
+from tests.live.release import released
 from tests.live.trial import Trial, journal, machines, pool
 from tests.live.trial import deployment as workload
 from tests.live.watched import large_claim
@@ -25,7 +26,6 @@ from tests.live.watched import large_claim
 BUILD_SECONDS = 1800
 """Two minutes where nothing else runs, most of them for the kernels."""
 JOURNAL = "/var/log/karpool"
-ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 COMPILED = """
 import sys
 from numba.core import event
@@ -42,42 +42,21 @@ OPTED_IN = {"karpool.sh/budgets": '[{"nodes": "100%"}]'}
 @pytest.mark.slow
 @pytest.mark.timeout(BUILD_SECONDS)
 def test_the_image_decides_in_a_dry_run_as_the_chart_runs_it(running_cluster: ControlPlane, tmp_path: Path) -> None:
+    need_package_index()
     image = Image(tmp_path / "image", DOCKERFILE.read_text())
     assert image.bases == [BASE, BASE]
     assert len(image.online) == 1
     assert "--require-hashes" in image.online[0]
     pod = deployment(render(VALUES), "controller")["spec"]["template"]["spec"]
-    inside = as_in(pod, image.stage, tmp_path / "volumes")
+    inside = image.stage.inside(as_in(pod, tmp_path / "volumes"))
+    assert inside.user == pod["securityContext"]["runAsUser"]
     expect_held(image.stage, inside)
     expect_ready(image.stage, inside)
-    with released(running_cluster, VALUES) as release, bridge(port_of(running_cluster)) as socket:
-        account = account_folder(release, tmp_path / "account")
-        connected = replace(
-            inside,
-            environment=inside.environment
-            | {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port_of(running_cluster))},
-            files={ACCOUNT: account},
-            bridges={port_of(running_cluster): socket},
-        )
+    with released(running_cluster, VALUES) as release, connected(inside, release, tmp_path / "account") as there:
         (container,) = pod["containers"]
         command = (*image.stage.entrypoint, *container["args"])
-        program = image.stage.root.program(*command, log=tmp_path / "log", inside=connected)
+        program = image.stage.root.program(*command, log=tmp_path / "log", inside=there)
         asyncio.run(expect_decision(running_cluster, program, inside.folders[JOURNAL]))
-
-
-def as_in(pod: Json, stage: Stage, volumes: Path) -> Inside:
-    """As the pod runs it: its user, its variables, nothing writable but its volumes, and no network yet."""
-    (container,) = pod["containers"]
-    security = pod["securityContext"] | container["securityContext"]
-    assert stage.uid == security["runAsUser"]
-    assert security["runAsNonRoot"]
-    folders = {mount["mountPath"]: volumes / mount["name"] for mount in container["volumeMounts"]}
-    for folder in folders.values():
-        folder.mkdir(parents=True)
-        folder.chmod(0o777)
-    environment = {variable["name"]: variable["value"] for variable in container["env"]}
-    writable = not security["readOnlyRootFilesystem"]
-    return stage.inside(Inside(writable=writable, environment=environment, folders=folders))
 
 
 def expect_held(stage: Stage, inside: Inside) -> None:
@@ -105,20 +84,6 @@ def expect_ready(stage: Stage, inside: Inside) -> None:
     command = "karpool plan -f /tmp/examples --catalog sample --at 2026-11-15T12:00:00Z"
     done = stage.root.run(*command.split(), inside=with_example)
     assert "nodes |         12 | -> |          5 |" in done.stdout
-
-
-def port_of(plane: ControlPlane) -> int:
-    return int(plane.url.rpartition(":")[2])
-
-
-def account_folder(release: Release, folder: Path) -> Path:
-    """What a pod of the chart finds of its account."""
-    config = json.loads(release.kubeconfig("karpool").read_text())
-    folder.mkdir()
-    (folder / "token").write_text(config["users"][0]["user"]["token"])
-    (folder / "ca.crt").write_bytes(Path(config["clusters"][0]["cluster"]["certificate-authority"]).read_bytes())
-    (folder / "namespace").write_text(release.namespace)
-    return folder
 
 
 async def expect_decision(plane: ControlPlane, program: Program, folder: Path) -> None:
