@@ -1,11 +1,16 @@
 """A recorded cluster again: under the same policy it is much as it was, under another one it is not."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.factories import node_pool, pod
 from tests.virtual.worlds import CATALOG, HOUR, POOL
 
+from karpool.model.objects import Objects
+from karpool.recording.observer import Observer
+from karpool.recording.writer import RecordingWriter
 from karpool.report.fidelity import fidelities
 from karpool.report.simulation_document import simulation_document
 from karpool.virtual.cluster import VirtualCluster
@@ -85,3 +90,17 @@ def test_the_recorded_run_is_that_of_the_recorder(evening: Path) -> None:
 
 def test_a_replay_is_the_same_every_time(evening: Path) -> None:
     assert replayed(evening).runs == replayed(evening).runs
+
+
+def test_a_recording_that_began_between_two_ticks_comes_to_its_end(tmp_path: Path) -> None:
+    """In tenths of a second from 0.1 on, differences are not tenths: 12.8 - 0.1 is more than 12.7."""
+    path, start = tmp_path / "tenths.recording", datetime(2026, 11, 16, 8, tzinfo=UTC)
+    with RecordingWriter(path, start) as writer:
+        observer = Observer(writer.history, writer.write)
+        observer.listed(Objects(node_pools=(node_pool(),)), start + timedelta(seconds=0.1))
+        for number in range(200):
+            alone = pod(f"alone-{number}", cpu="1m")
+            observer.saw("Pod", alone, start + timedelta(seconds=0.1 * (number + 2)))
+        observer.alive(start + timedelta(seconds=30))
+    summary = replayed(path).runs["as-recorded"][0].summary
+    assert summary.pods_created == 200

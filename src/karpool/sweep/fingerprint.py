@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -38,7 +39,7 @@ def _parts(value: Any) -> Iterator[bytes]:
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
         for part in value:
             yield from _parts(part)
-    elif value is None or isinstance(value, str | bytes | int | float):
+    elif value is None or isinstance(value, str | bytes | int | float | datetime):
         yield repr(value).encode()
     else:
         # Its `repr` may hold an address, which is another one each time.

@@ -13,6 +13,7 @@ from karpool.virtual.api import Api
 from karpool.virtual.controller_manager import CONTROLLERS, ControllerManager
 from karpool.virtual.daemonset_controller import DaemonSetController
 from karpool.virtual.demand import Appearance, Demand, Event, ObjectGone, ObjectPut, Rollout, Scale, Task
+from karpool.virtual.event_queue import FINEST
 from karpool.virtual.initial_cluster import Group, workload_like
 from karpool.virtual.scenario import Policy, patched
 from karpool.virtual.tasks import TaskController
@@ -53,12 +54,16 @@ class Replay:
 
     def start(self) -> None:
         """Carry out what is due, and come back for the rest."""
-        while self._next < len(self._events) and self._events[self._next][0] <= self.world.queue.time:
+        while self._next < len(self._events) and self._due() <= self.world.queue.time:
             _, event = self._events[self._next]
             self._next += 1
             self._happen(event)
         if self._next < len(self._events):
-            self.world.queue.at(self._events[self._next][0], self.start)
+            self.world.queue.at(self._due(), self.start)
+
+    def _due(self) -> float:
+        """When the next event is as the clock counts, which rounds; else it might never be quite as late as that."""
+        return round(self._events[self._next][0], FINEST)
 
     def _happen(self, event: Event) -> None:
         match event:
