@@ -90,6 +90,19 @@ def test_pods_that_are_alike_share_a_template(recorded: Recorded) -> None:
     assert named(recorded.said()).count("Template") == 2
 
 
+def test_labels_that_a_pod_has_of_its_node_make_no_other_pod_of_it(recorded: Recorded) -> None:
+    """The API server copies zone and region to a pod when it is bound."""
+    plain = {"app": "web"}
+    recorded.observer.saw("Pod", web(node=None, pending=True, labels=plain), at(0))
+    for number, zone in enumerate("abc", 1):
+        labels = {**plain, "topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": "r"}
+        recorded.observer.saw("Pod", web(f"web-{number}", labels=labels), at(number))
+    names = named(recorded.said())
+    assert names.count("Template") == 1
+    assert names.count("Bound") == 3
+    assert "Became" not in names
+
+
 def test_an_eviction_names_its_cause_and_why_the_node_goes(recorded: Recorded) -> None:
     there = node("n1")
     reason = Condition(type="DisruptionReason", status="True", reason="Underutilized")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from karpool.live.redaction import Redactor
 from karpool.model.kinds import KINDS
-from karpool.model.labels import DISRUPTIONS, HARM
+from karpool.model.labels import DISRUPTIONS, HARM, REGION, ZONE
 from karpool.model.nodepool import CONSOLIDATABLE, NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodStatus
@@ -29,6 +29,8 @@ OWN_LABELS: Final[tuple[str, ...]] = (
     "batch.kubernetes.io/job-completion-index",
 )
 """Labels that differ between pods of one workload."""
+_OF_NODES: Final = (ZONE, REGION)
+"""Labels that the API server copies from its node to a pod when it is bound: they follow from that."""
 DISRUPTED: Final = "DisruptionReason"
 _LEDGERS: Final = (DISRUPTIONS, HARM)
 _CAUSES: Final = {
@@ -182,7 +184,7 @@ class Observer:
         """The number of what a pod shares with others, and the labels that it does not."""
         meta = pod.metadata
         own = {key: meta.labels[key] for key in OWN_LABELS if key in meta.labels}
-        labels = {key: value for key, value in meta.labels.items() if key not in own} if own else meta.labels
+        labels = {key: value for key, value in meta.labels.items() if key not in own and key not in _OF_NODES}
         owners = tuple(replace(owner, uid="") for owner in meta.owner_references)
         shared = Metadata(
             namespace=meta.namespace, labels=labels, annotations=meta.annotations, owner_references=owners
