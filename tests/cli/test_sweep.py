@@ -117,6 +117,20 @@ def test_a_snapshot_is_swept_as_it_is_and_a_fee_that_is_only_counted_is_not_paid
 
 
 @pytest.mark.slow
+def test_a_recording_is_swept_and_its_results_are_kept_for_other_processes(tmp_path: Path) -> None:
+    kept = tmp_path / "results.jsonl"
+    asked = ["workday", "--set", "gracePeriod=Never,30m", "--seeds", "1", "--length", "20m", "--results", str(kept)]
+    first = swept(*asked)
+    assert [part["name"] for part in first["inputs"]] == ["workday"]
+    before = kept.read_bytes()
+    assert before.count(b"\n") == 2
+    command = [sys.executable, "-c", INTERRUPTIBLE, "sweep", *asked, "-o", "json"]
+    again = subprocess.run(command, capture_output=True, check=True, timeout=250)  # noqa: S603 - ours
+    assert json.loads(again.stdout) == first
+    assert kept.read_bytes() == before
+
+
+@pytest.mark.slow
 def test_results_of_several_inputs_are_added_up(small: str) -> None:
     arguments = ("--set", "consolidateAfter=5m", "--seeds", "1", "--length", "20m")
     both = swept(small, "churn", *arguments)["settings"][0]["measures"]

@@ -71,6 +71,16 @@ def test_a_grace_period_means_fewer_evictions_and_longer_lives_and_has_its_price
     assert calm["cost"] > quick["cost"]
 
 
+def test_a_recorded_day_is_given_back_and_a_grace_period_calms_it(script: ModuleType) -> None:
+    runs = policies(script, "workday")
+    recorded, again, calm = (runs[name] for name in ("recorded", "as-recorded", "grace-30m"))
+    assert again["cost"] == pytest.approx(recorded["cost"], rel=0.05)
+    assert again["evictions"] == pytest.approx(recorded["evictions"], rel=0.2)
+    assert again["podsAtEnd"] == recorded["podsAtEnd"]
+    assert calm["evictions"] < again["evictions"] / 3
+    assert again["cost"] < calm["cost"] < again["cost"] * 1.3
+
+
 def test_tenants_are_combined_by_groups_and_hardly_in_one_list(script: ModuleType) -> None:
     runs = policies(script, "tenants")
     assert runs["partitioned"]["nodesAtEnd"] <= 0.6 * runs["one-list"]["nodesAtEnd"]

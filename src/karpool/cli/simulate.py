@@ -51,7 +51,9 @@ BUNDLED: Final = (
     "weights-gpu",
     "weights-taints",
     "spot",
+    "workday",
 )
+_BUNDLE: Final = Path(str(resources.files("karpool.virtual") / "scenarios"))
 
 EPILOG: Final = """\b
 SCENARIOS
@@ -64,6 +66,7 @@ SCENARIOS
     weights    which pool comes first, and what that costs; also weights-architecture,
                weights-capacity, weights-gpu and weights-taints
     spot       spot nodes replaced by cheaper ones, with and without a floor of types
+    workday    a recorded day again, as it was and with a consolidation grace period
 \b
 WHAT IS RUN
   The decisions and the execution of the controller, on a cluster in memory with a
@@ -200,8 +203,7 @@ def open_scenario(
     spot_history: Path | None = None,
 ) -> OpenedScenario:
     """A scenario by its file or its built-in name; what the command line names replaces its own."""
-    file, data = _read(name)
-    beside = Path(name).parent
+    file, data, beside = _read(name)
     return open_text(file, data, opener, beside=beside, length=length, decisions=decisions, spot_history=spot_history)
 
 
@@ -290,17 +292,19 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
         yield Flaw("catalog", "MissingFile", message + suggestion(scenario.catalog, catalog_names()))
 
 
-def _read(name: str) -> tuple[str, bytes]:
+def _read(name: str) -> tuple[str, bytes, Path]:
+    """What messages call the scenario, its text, and where the files are that it names."""
     if name in BUNDLED and not Path(name).is_file():
-        return name, (resources.files("karpool.virtual") / "scenarios" / f"{name}.yaml").read_bytes()
+        return name, (_BUNDLE / f"{name}.yaml").read_bytes(), _BUNDLE
     if Path(name).name == name != STDIN and not Path(name).suffix and not Path(name).exists():
         raise InputError.at(
             name, f"is neither a file nor built in; there are {', '.join(BUNDLED)}{suggestion(name, BUNDLED)}"
         )
+    beside = Path(name).parent
     if holds_recording(Path(name)):
-        return name, msgspec.json.encode({"name": Path(name).stem, "recording": Path(name).name})
+        return name, msgspec.json.encode({"name": Path(name).stem, "recording": Path(name).name}), beside
     source = FileSource(name)
-    return display_name(source), read_source(source, sys.stdin.buffer)
+    return display_name(source), read_source(source, sys.stdin.buffer), beside
 
 
 def _with_own_catalog(opener: CatalogOpener, scenario: Scenario, beside: Path) -> CatalogOpener:
