@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,15 @@ import yaml
 from click.testing import CliRunner, Result
 from tests.tables import row, table
 
-from karpool.cli.fleet import members_of
+from karpool.cli.catalog_options import CatalogOpener
+from karpool.cli.decision_options import Choices
+from karpool.cli.fleet import FleetWork, Member, members_of, plan_member
 from karpool.cli.input_options import KubeContext
 from karpool.cli.main import cli
 from karpool.cli.worker_options import Where
+from karpool.cluster.node_groups import GroupOptions
+from karpool.disruption.settings import DisruptionSettings
+from karpool.packing.options import Options
 from karpool.report.document import BlockerPart
 from karpool.report.fleet_document import FleetRow, failed_row, fleet_document
 from karpool.wire.problems import InputError
@@ -120,6 +126,45 @@ def test_a_cluster_that_cannot_be_reached_is_a_row_with_a_reason(tmp_path: Path)
     document = json.loads(run(*arguments).stdout)
     assert document["planned"] == 0
     assert all("127.0.0.1:9" in entry["error"] for entry in document["clusters"])
+
+
+@pytest.mark.slow
+def test_without_a_bound_blockers_are_the_nodes_that_they_keep(tmp_path: Path) -> None:
+    fleet = fleet_of(tmp_path)
+    asked = ("plan", "--fleet", str(fleet), "--at", NOW, "--no-bound")
+    document = json.loads(run(*asked, "-o", "json").stdout)
+    alone = json.loads(run("plan", "-f", str(fleet / "asia.json.zst"), "--at", NOW, "--no-bound", "-o", "json").stdout)
+    assert document["measure"] == "nodes"
+    (row_of_asia,) = [entry for entry in document["clusters"] if entry["name"] == "asia"]
+    assert row_of_asia["blockers"]
+    for blocker in row_of_asia["blockers"]:
+        kept = [
+            node for node in alone["nodes"] if node["step"] is None and node["reasons"][0]["code"] == blocker["code"]
+        ]
+        assert blocker["nodes"] == len(kept)
+        assert blocker["pricePerHour"] == pytest.approx(sum(node["pricePerHour"] or 0 for node in kept))
+    assert "$/h that nodes that stay for it cost" in run(*asked).stdout
+
+
+@dataclass(frozen=True)
+class BrokenCatalog(CatalogOpener):
+    """Fails as nobody has foreseen."""
+
+    error: Exception = field(default_factory=Exception)
+
+    def for_cluster(self, *_: object, **__: object) -> Any:
+        raise self.error
+
+
+@table(
+    row("a fault", error=KeyError("pods"), said="KeyError: 'pods'"),
+    row("of several lines", error=RecursionError("too deep\nby far"), said="RecursionError: too deep\\nby far"),
+    row("no memory", error=MemoryError(), said="there is not enough memory to plan it"),
+)
+def test_whatever_goes_wrong_with_a_cluster_is_told_in_its_row(error: Exception, said: str) -> None:
+    choices = Choices(settings=DisruptionSettings(), options=Options(), now=datetime.fromisoformat(NOW))
+    work = FleetWork(BrokenCatalog(error=error), GroupOptions(), choices, None, bound=False)
+    assert plan_member(work, Member("deep", (str(EXAMPLES),)), None) == failed_row("deep", said)
 
 
 def test_blockers_are_added_up_over_clusters() -> None:

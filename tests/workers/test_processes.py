@@ -5,12 +5,13 @@ import signal
 import time
 from functools import partial
 from multiprocessing import active_children
+from pathlib import Path
 
 import pytest
 
 from karpool.catalog.sources import open_catalog
 from karpool.virtual.compare import ScenarioSource, compare
-from karpool.workers.processes import Progress, run_in_processes
+from karpool.workers.processes import Progress, run_in_processes, worker_processes
 
 pytestmark = pytest.mark.slow
 
@@ -63,8 +64,38 @@ def test_what_goes_wrong_in_a_worker_is_raised_here_with_its_traceback() -> None
 
 
 def test_a_worker_that_dies_is_no_mystery() -> None:
-    with pytest.raises(ChildProcessError, match="ended with status 7"):
+    with pytest.raises(
+        ChildProcessError, match="4 worker processes ended before their run did, the last with status 7"
+    ):
         run_in_processes(deadly, [7], 2, nothing)
+
+
+def fragile(folder: Path, number: int, _: Progress) -> int:
+    """Dies the first three times that a number is tried, if it is odd."""
+    tries = len(list(folder.glob(f"{number}-*")))
+    (folder / f"{number}-{tries}").touch()
+    if number % 2 and tries < 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * 10
+
+
+def test_a_job_whose_worker_dies_is_done_by_another(tmp_path: Path) -> None:
+    assert run_in_processes(partial(fragile, tmp_path), range(3), 2, nothing) == {0: 0, 1: 10, 2: 20}
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["0-0", "1-0", "1-1", "1-2", "1-3", "2-0"]
+    assert not active_children()
+
+
+def test_a_job_that_kills_all_its_workers_keeps_no_others_from_being_done() -> None:
+    with worker_processes(mortal, 2, lost=lambda _, why: why) as workers:
+        found = dict(workers.run(range(3), nothing))
+    assert (found[0], found[2]) == ("0", "2")
+    assert found[1] == "4 worker processes ended before their run did, the last with status 9"
+
+
+def mortal(number: int, _: Progress) -> str:
+    if number == 1:
+        os._exit(9)
+    return str(number)
 
 
 def test_an_interrupt_ends_workers_in_the_middle_of_their_jobs() -> None:

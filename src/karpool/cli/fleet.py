@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import structlog
+
 from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.cluster_source import ReadCluster, decided_cluster, read_cluster_of
 from karpool.cli.decision_options import Choices
@@ -22,6 +24,7 @@ from karpool.wire.problems import InputError, one_line
 if TYPE_CHECKING:
     from karpool.report.fleet_document import FleetRow
 
+_log = structlog.get_logger()
 CONTEXTS: Final = "contexts"
 _CONTEXT: Final = "context "
 _CATALOG: Final = ("catalog.json", "catalog.yaml", "catalog.yml")
@@ -79,7 +82,7 @@ def plan_members(
     rows: dict[Member, FleetRow] = {}
     report("Planning clusters", 0, len(members))
     try:
-        with workers_at(where, partial(plan_member, work), len(members)) as workers:
+        with workers_at(where, partial(plan_member, work), len(members), lost=_lost) as workers:
             for member, row in workers.run(members, lambda _member, _done: None):
                 rows[member] = row
                 report("Planning clusters", len(rows), len(members))
@@ -88,15 +91,27 @@ def plan_members(
     return [rows[member] for member in members], True
 
 
+def _lost(member: Member, why: str) -> "FleetRow":
+    """The row of a cluster whose worker ended, again and again."""
+    from karpool.report.fleet_document import failed_row
+
+    return failed_row(member.name, why)
+
+
 def plan_member(work: FleetWork, member: Member, _: object) -> "FleetRow":
-    """The plan of one cluster; one that cannot be read has a reason instead."""
+    """The plan of one cluster; one that cannot be read or planned, for whatever reason, is a row that says why."""
     from karpool.report.fleet_document import failed_row
 
     try:
         with TemporaryDirectory() as folder:
             return _planned(work, _unpacked(member, Path(folder)))
-    except (InputError, ApiError, OSError, ValueError) as error:
+    except (InputError, ApiError) as error:
         return failed_row(member.name, one_line(str(error)))
+    except MemoryError:
+        return failed_row(member.name, "there is not enough memory to plan it")
+    except Exception as error:  # noqa: BLE001 - its row tells it, and one cluster keeps no others from their plans
+        _log.debug("a cluster could not be planned", cluster=member.name, exc_info=error)
+        return failed_row(member.name, one_line(f"{type(error).__name__}: {error}"))
 
 
 def _planned(work: FleetWork, member: Member) -> "FleetRow":

@@ -63,19 +63,27 @@ _OPTIONS = (
 
 @contextmanager
 def workers_at(
-    where: Where, work: "Callable[[Job, Progress], Result]", jobs: int | None = None
+    where: Where,
+    work: "Callable[[Job, Progress], Result]",
+    jobs: int | None = None,
+    *,
+    lost: "Callable[[Job, str], Result] | None" = None,
 ) -> "Iterator[Workers[Job, Result]]":
-    """Workers that do jobs until the block ends; `jobs`: no more of them are needed."""
+    """Workers that do jobs until the block ends; `jobs`: no more of them are needed.
+
+    A job whose worker dies is given to another, three times. `lost` has its result after that, instead of an error.
+    """
     if where.local:
         from karpool.optimization.warmup import warm_up
         from karpool.workers.processes import worker_processes
 
         warm_up()  # so that the workers find the kernels compiled
         number = where.number or cores()
-        with worker_processes(work, number if jobs is None else max(1, min(number, jobs))) as processes:
+        needed = number if jobs is None else max(1, min(number, jobs))
+        with worker_processes(work, needed, lost=lost) as processes:
             yield processes
         return
     from karpool.workers.on_ray import ray_workers
 
-    with ray_workers(work, where.place, where.number) as cluster:
+    with ray_workers(work, where.place, where.number, lost=lost) as cluster:
         yield cluster

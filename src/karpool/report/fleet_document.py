@@ -6,10 +6,30 @@ from typing import Final, Literal
 
 import msgspec
 
-from karpool.report.document import BlockerPart, PlanDocument, PlannedCommand
+from karpool.disruption.reasons import ReasonCode
+from karpool.report.document import BlockerPart, NodeVerdict, PlanDocument, PlannedCommand
 from karpool.report.document_part import API_VERSION, DocumentPart
 
 _DIGITS: Final = 9
+Measure = Literal["leastPrice", "nodes"]
+LEAST_PRICE: Final = "leastPrice"
+"""By how much the least possible price would be lower without a blocker."""
+NODES: Final = "nodes"
+"""What the nodes cost that stay at the end of the plan for a reason that people can change."""
+_NOTHING_TO_CHANGE: Final = frozenset(
+    (
+        ReasonCode.EMPTY,
+        ReasonCode.PODS_WOULD_NOT_FIT,
+        ReasonCode.NEEDS_SEVERAL_NODES,
+        ReasonCode.NOT_CHEAPER,
+        ReasonCode.SAME_TYPE_REPLACEMENT,
+        ReasonCode.NOT_THIS_STEP,
+        ReasonCode.IN_COMMAND,
+        ReasonCode.NODE_DELETING,
+        ReasonCode.NODE_NOMINATED,
+    )
+)
+"""Why nodes stay that are needed, or on their way."""
 
 
 class FleetRow(DocumentPart, frozen=True, kw_only=True):
@@ -27,7 +47,8 @@ class FleetRow(DocumentPart, frozen=True, kw_only=True):
     steps: int = 0
     unpriced_nodes: int = 0
     blockers: tuple[BlockerPart, ...] = ()
-    """What keeps money where it is, by kind, the dearest first: by how much the least possible price would be lower."""
+    """What keeps money where it is, by kind, the dearest first, in the measure that the fleet has."""
+    measure: Measure = NODES
     warnings: tuple[str, ...] = ()
 
 
@@ -53,6 +74,8 @@ class FleetDocument(DocumentPart, frozen=True, kw_only=True):
     savings_per_hour: float
     evictions: int
     blockers: tuple[FleetBlockerPart, ...]
+    measure: Measure
+    """What the prices of blockers say."""
     clusters: tuple[FleetRow, ...]
     """Those that save most first, and those without a plan last."""
 
@@ -70,9 +93,24 @@ def fleet_row(name: str, plan: PlanDocument) -> FleetRow:
         evictions=sum(map(_evictions, plan.commands)),
         steps=len(plan.commands),
         unpriced_nodes=plan.before.unpriced_nodes,
-        blockers=() if bound is None else bound.blockers,
+        blockers=_keeping(plan.nodes) if bound is None else bound.blockers,
+        measure=NODES if bound is None else LEAST_PRICE,
         warnings=plan.warnings,
     )
+
+
+def _keeping(nodes: Iterable[NodeVerdict]) -> tuple[BlockerPart, ...]:
+    """What keeps nodes, each counted for the first of its reasons; the dearest first."""
+    kept: dict[str, list[NodeVerdict]] = {}
+    for node in nodes:
+        code = next((str(reason.code) for reason in node.reasons), "")
+        if node.step is None and code and code not in _NOTHING_TO_CHANGE:
+            kept.setdefault(code, []).append(node)
+    parts = [
+        BlockerPart(code=code, price_per_hour=_sum(node.price_per_hour for node in found), nodes=len(found))
+        for code, found in kept.items()
+    ]
+    return tuple(sorted(parts, key=lambda part: (-part.price_per_hour, part.code)))
 
 
 def _evictions(command: PlannedCommand) -> int:
@@ -97,6 +135,7 @@ def fleet_document(rows: Sequence[FleetRow], time: datetime, *, complete: bool) 
         savings_per_hour=_sum(row.savings_per_hour for row in planned),
         evictions=sum(row.evictions for row in planned),
         blockers=tuple(_blockers(planned)),
+        measure=LEAST_PRICE if any(row.measure == LEAST_PRICE for row in planned) else NODES,
         clusters=tuple(sorted(rows, key=lambda row: (bool(row.error), -(row.savings_per_hour or 0.0), row.name))),
     )
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from karpool.report.fleet_document import FleetDocument, FleetRow
+from karpool.report.fleet_document import NODES, FleetDocument, FleetRow
 from karpool.report.formatting import amount, amounts, count, per_hour, per_month, percent
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def print_fleet(document: FleetDocument, screen: "Screen") -> None:
     )
     screen.table(columns, (_row(row, *money) for row, money in zip(clusters, prices, strict=True)))
     if document.blockers:
-        screen.heading("What keeps most money where it is, in all of them")
+        means = "nodes that stay for it cost" if document.measure == NODES else "the least possible price falls by"
+        screen.heading(f"What keeps most money where it is, in all of them: $/h that {means}")
         listed = document.blockers[:_MOST_BLOCKERS]
         prices_held = amounts(part.price_per_hour for part in listed)
         rows = (

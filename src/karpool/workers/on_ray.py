@@ -32,8 +32,15 @@ class RayError(OSError):
 
 
 class RayWorkers(Generic[Job, Result]):
-    def __init__(self, work: Callable[[Job, Progress], Result], at_once: int | None) -> None:
+    def __init__(
+        self,
+        work: Callable[[Job, Progress], Result],
+        at_once: int | None,
+        lost: Callable[[Job, str], Result] | None = None,
+    ) -> None:
         import ray
+
+        self._lost = lost
 
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         self._at_once = at_once or max(_LEAST_WAITING, 4 * int(resources.get("CPU", 1)))
@@ -55,7 +62,12 @@ class RayWorkers(Generic[Job, Result]):
                     return
                 ended, _ = ray.wait(list(running), num_returns=1)
                 for reference in ended:
-                    result = _result(reference)
+                    try:
+                        result = _result(reference)
+                    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+                        if self._lost is None:
+                            raise
+                        result = self._lost(running[reference], _short(error))
                     yield running.pop(reference), result
         finally:
             for reference in running:
@@ -65,7 +77,11 @@ class RayWorkers(Generic[Job, Result]):
 
 @contextmanager
 def ray_workers(
-    work: Callable[[Job, Progress], Result], place: str, at_once: int | None = None
+    work: Callable[[Job, Progress], Result],
+    place: str,
+    at_once: int | None = None,
+    *,
+    lost: Callable[[Job, str], Result] | None = None,
 ) -> Iterator[RayWorkers[Job, Result]]:
     """A Ray cluster that does jobs; those that run end with the block."""
     # It reads these when it is imported. On a busy machine its own 30 seconds are too few to start.
@@ -77,7 +93,7 @@ def ray_workers(
         raise InputError.at("--on", "Ray is not there: pip install 'karpool[ray]'") from None
     try:
         _connect(ray, place)
-        yield RayWorkers(work, at_once)
+        yield RayWorkers(work, at_once, lost)
     except (ConnectionError, ray.exceptions.RayError) as error:
         raise RayError(f"Ray at {place}: {_short(error)}") from error
     finally:

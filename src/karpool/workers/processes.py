@@ -1,10 +1,11 @@
 """Worker processes that share jobs, report progress, and end as soon as their results are not needed.
 
-A pool of the standard library reports finished jobs only, and on Ctrl-C waits for all that are running.
+A job whose process dies, as for want of memory, is done again by another one. A pool of the standard library reports
+finished jobs only, and on Ctrl-C waits for all that are running.
 """
 
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
@@ -16,7 +17,11 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 Progress = Callable[[int], None]
 """Takes how many steps of a job are done."""
+Lost = Callable[[Job, str], Result]
+"""The result of a job whose workers died, again and again, and how."""
 _PROCESSES: Final = get_context("spawn")
+TRIES: Final = 4
+"""How many processes may die over a job, the first among them."""
 
 
 class _Step(NamedTuple):
@@ -31,16 +36,28 @@ class _Failed(NamedTuple):
     error: Exception
 
 
+class _Died(NamedTuple):
+    why: str
+
+
 class WorkerProcesses(Generic[Job, Result]):
     """Processes that wait for jobs until their `with` block ends; none of them reads its inputs twice."""
 
-    def __init__(self, workers: "list[_Worker[Job, Result]]") -> None:
+    def __init__(
+        self,
+        workers: "list[_Worker[Job, Result]]",
+        start: "Callable[[], _Worker[Job, Result]]",
+        lost: "Lost[Job, Result] | None",
+    ) -> None:
         self._workers = workers
+        self._start = start
+        self._lost = lost
 
     def run(self, jobs: Iterable[Job], report: Callable[[Job, int], None]) -> Iterator[tuple[Job, Result]]:
         """Each job with its result, as they end; `report` takes how many steps a job has done."""
         left, idle = deque(jobs), self._workers.copy()
         busy = dict[object, _Worker[Job, Result]]()
+        died = Counter[Job]()
         while left or busy:
             while left and idle:
                 worker = idle.pop()
@@ -49,6 +66,16 @@ class WorkerProcesses(Generic[Job, Result]):
             for ready in wait([worker.connection for worker in busy.values()]):
                 worker = busy[ready]
                 match worker.receive():
+                    case _Died(why):
+                        del busy[ready]
+                        idle.append(self._another(worker))
+                        died[worker.job] += 1
+                        if died[worker.job] < TRIES:
+                            left.appendleft(worker.job)
+                        elif self._lost is None:
+                            raise ChildProcessError(why)
+                        else:
+                            yield worker.job, self._lost(worker.job, why)
                     case _Step(done):
                         report(worker.job, done)
                     case _Failed(error):
@@ -56,6 +83,13 @@ class WorkerProcesses(Generic[Job, Result]):
                     case _Done(result):
                         idle.append(busy.pop(ready))
                         yield worker.job, result
+
+    def _another(self, dead: "_Worker[Job, Result]") -> "_Worker[Job, Result]":
+        """A process in the place of one that died."""
+        dead.connection.close()
+        self._workers.remove(dead)
+        self._workers.append(self._start())
+        return self._workers[-1]
 
 
 def run_in_processes(
@@ -80,24 +114,30 @@ class _Worker(Generic[Job, Result]):
         with suppress(BrokenPipeError):  # the next `receive` says that the process has ended
             self.connection.send(job)
 
-    def receive(self) -> _Step | _Done[Result] | _Failed:
+    def receive(self) -> _Step | _Done[Result] | _Failed | _Died:
         try:
             message: _Step | _Done[Result] | _Failed = self.connection.recv()
         except (EOFError, ConnectionError):
             self.process.join()
             status = self.process.exitcode
-            raise ChildProcessError(f"a worker process ended with status {status} before its run did") from None
+            return _Died(f"{TRIES} worker processes ended before their run did, the last with status {status}")
         return message
 
 
 @contextmanager
-def worker_processes(work: Callable[[Job, Progress], Result], number: int) -> Iterator[WorkerProcesses[Job, Result]]:
+def worker_processes(
+    work: Callable[[Job, Progress], Result], number: int, *, lost: "Lost[Job, Result] | None" = None
+) -> Iterator[WorkerProcesses[Job, Result]]:
     """So many processes that do jobs; they end with the block, in the middle of their jobs if need be."""
     workers: list[_Worker[Job, Result]] = []
-    try:
+
+    def start() -> _Worker[Job, Result]:
         with _interrupts_ignored():
-            workers += (_Worker(work) for _ in range(number))
-        yield WorkerProcesses(workers)
+            return _Worker(work)
+
+    try:
+        workers += (start() for _ in range(number))
+        yield WorkerProcesses(workers, start, lost)
     finally:
         for worker in workers:
             worker.process.terminate()
