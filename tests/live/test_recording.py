@@ -190,11 +190,14 @@ def test_the_shipped_role_is_what_the_recorder_needs_and_no_more(audited_cluster
         await expect_as_live(trial, recorded)
         requests = list(audit.requests_by(USER, audited_cluster.folder, begins))
         assert 403 not in {request.status for request in requests}
-        assert {request.verb for request in requests} == {"list", "watch"}
+        assert {request.verb for request in requests} == {"get", "list", "watch"}
         absent = {request.resource for request in requests if request.status == 404}
         unused = {right for right in audit.rights(documents) if not any(request.needs(right) for request in requests)}
         assert {right.resource for right in unused} <= absent
         assert recorded.history.missing.keys() <= {"PodGroup", "Workload"}
+        settings = recorded.history.consolidator
+        assert settings is not None
+        assert (settings["policy"]["decisions"]["search"], settings["timings"]["validation"]) == ("prefix", "0.5s")
         for document in documents[1:]:
             await trial.client.raw("DELETE", manifests.path_of(document))
 
