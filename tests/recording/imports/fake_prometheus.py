@@ -40,6 +40,17 @@ class FakePrometheus:
         own = {"__name__": name, "instance": "10.0.0.7:8080", "job": "kube-state-metrics", "cluster": "prod"}
         self.series.append(Recorded({**own, **labels}, values))
 
+    def open_metrics(self, start: float, end: float, step: float) -> str:
+        """All samples from a time to another, as `promtool tsdb create-blocks-from openmetrics` reads them."""
+        lines = []
+        for one in sorted(self.series, key=lambda one: one.metric["__name__"]):
+            labels = ",".join(f'{name}="{value}"' for name, value in one.metric.items() if name != "__name__")
+            for number in range(round((end - start) / step) + 1):
+                value = one.at(start + number * step)
+                if value is not None:
+                    lines.append(f"{one.metric['__name__']}{{{labels}}} {value:.17g} {start + number * step:.3f}")
+        return "\n".join([*lines, "# EOF\n"])
+
     def answer(self, form: dict[str, str], authorization: str) -> tuple[int, bytes]:
         if self.spoilt:
             return self.spoilt.pop(0)

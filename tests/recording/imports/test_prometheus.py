@@ -1,11 +1,14 @@
 """Prometheus over HTTP: what kube-state-metrics told it becomes a history, page by page."""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.live.programs import Program, free_port
 from tests.recording.imports.fake_prometheus import FakePrometheus, prometheus
 from tests.recording.imports.replays import POOLS, history_of, imported, records_of, refused, replayed
 from tests.tables import row, table
@@ -146,6 +149,56 @@ def test_metrics_are_replayed(fake: FakePrometheus, tmp_path: Path) -> None:
     assert runs["recorded"]["seconds"] == 4 * 3600
     assert runs["recorded"]["podsAtEnd"] == runs["as-recorded"]["podsAtEnd"] == 2
     assert runs["as-recorded"]["pendingPodsAtEnd"] == 0
+
+
+@pytest.fixture
+def real(fake: FakePrometheus, tmp_path: Path) -> Iterator[str]:
+    """The address of a real Prometheus with the same samples."""
+    folder = _programs()
+    samples, data = tmp_path / "samples.txt", tmp_path / "data"
+    samples.write_text(fake.open_metrics(BEGIN, BEGIN + 4 * 3600, 60))
+    make = [folder / "promtool", "tsdb", "create-blocks-from", "openmetrics", samples, data]
+    subprocess.run(make, check=True, capture_output=True)  # noqa: S603 - a program that this test looked for
+    config = tmp_path / "prometheus.yml"
+    config.write_text("{}")
+    port = free_port()
+    command = [
+        folder / "prometheus",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={data}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--storage.tsdb.retention.time=50y",
+    ]
+    program = Program(command, tmp_path / "prometheus.log")
+    program.start()
+    try:
+        program.wait_until_healthy(f"http://127.0.0.1:{port}/-/ready")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        program.stop()
+
+
+def _programs() -> Path:
+    """The folder with prometheus and promtool."""
+    script = Path(__file__).parents[3] / "scripts" / "ensure-promtool"
+    found = subprocess.run([script, "--no-fetch"], capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    named = [*found.stdout.splitlines()[-1:], *filter(None, [shutil.which("prometheus")])]
+    for name in named:
+        if all((Path(name).parent / program).exists() for program in ("prometheus", "promtool")):
+            return Path(name).parent
+    pytest.skip("NOT TESTED: imports from a real Prometheus; install prometheus")
+
+
+@pytest.mark.slow
+def test_a_real_prometheus_gives_the_same_history(real: str, fake: FakePrometheus, tmp_path: Path) -> None:
+    # Without a scrape that says so, a series is taken to last five minutes beyond its last sample.
+    imported("prometheus", tmp_path / "real.recording", real, *BETWEEN, "--matcher", "cluster=prod")
+    imported("prometheus", tmp_path / "fake.recording", fake.address, *BETWEEN, "--matcher", "cluster=prod")
+    ends = 5.0
+    told = [(what, at) for what, at in lives(tmp_path / "fake.recording")]
+    assert lives(tmp_path / "real.recording") == [
+        (what, at + ends if (what, at) == ("Died", 120) else at) for what, at in told
+    ]
 
 
 def test_a_token_is_sent_and_only_series_of_one_cluster_are_asked_for(fake: FakePrometheus, tmp_path: Path) -> None:
