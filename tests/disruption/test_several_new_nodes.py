@@ -286,7 +286,7 @@ def test_new_nodes_keep_their_numbers_when_they_are_opened_in_another_order() ->
 @pytest.mark.parametrize(
     ("becomes", "message"),
     [
-        ({"pods": [{"cpu": 6}]}, "its pods now need 1 new nodes, not 2"),
+        ({"pods": [{"cpu": 6}]}, "its pods now need 1 new node, not 2"),
         ({"pods": [*THREE, {"cpu": 12}]}, "its pods now need 3 new nodes, not 2"),
         ({"pods": [{"cpu": 6}, {"cpu": 10}, {"cpu": 1}]}, "its pods no longer suit type c8"),
     ],

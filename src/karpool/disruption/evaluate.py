@@ -140,7 +140,8 @@ class Evaluator:
             if directions is not None:
                 numbers.sort(key=placement.directed_claims.__getitem__)
             if placement.claims != len(numbers):
-                message = f"its pods now need {placement.claims} new nodes, not {len(numbers)}"
+                new = f"{placement.claims} new node{'s' * (placement.claims != 1)}"
+                message = f"its pods now need {new}, not {len(numbers)}"
                 return about(candidates, ReasonCode.REPLACEMENT_CHANGED, message)
             for claim, number in enumerate(numbers):
                 opened = directions is None or placement.directed_claims[number] == claim
