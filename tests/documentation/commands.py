@@ -19,6 +19,7 @@ _PROGRAMS: Final = (
     r"karpool|kubectl|helm|make|python3?|scripts/[\w-]+|\.venv/bin/\w+|pip|pipx|uvx?|source|docker|promtool|"
     r"cat|echo|git|jq|man|curl|envsubst|export|sudo|apt|apt-get|brew|krew|podman|sh|bash"
 )
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z_]*=.*", re.DOTALL)
 _VARIABLES: Final = r"(?:[A-Z][A-Z_]*=\S+ )*"
 _COMMAND: Final = re.compile(rf"^\s*{_VARIABLES}(?:{_PROGRAMS})(?:\s|$)(?! =)")
 _INDENT: Final = 4
@@ -26,7 +27,7 @@ _COMMENT: Final = re.compile(r"\s+#\s.*$")
 _INLINE: Final = re.compile(r"`((?:kubectl )?karpool [^`]+)`")
 _IN_A_SENTENCE: Final = re.compile(
     r"`((?:kubectl (?:-n \S+ )?(?:apply|annotate|create|delete|describe|get|patch) (?!-o)"
-    r"|pip install |python (?:-m |benchmarks/)|make \w|uv python )[^`]*)`"
+    r"|pip install |(?:PYTHONPATH=\S+ )?python (?:-m |benchmarks/)|make \w|uv python )[^`]*)`"
 )
 """What somebody could type as it is; `kubectl get -o json` only names a form."""
 
@@ -44,9 +45,12 @@ class Command(NamedTuple):
             if word and set(word) <= set("|<>;&"):
                 break
             found.append(word)
-        while found and re.fullmatch(r"[A-Z][A-Z_]*=.*", found[0], re.DOTALL):
-            found.pop(0)
-        return found
+        return list(dropwhile(_VARIABLE.fullmatch, found))
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those before it."""
+        return dict(word.split("=", 1) for word in takewhile(_VARIABLE.fullmatch, _split(self.text)))
 
     @property
     def plain(self) -> bool:

@@ -13,7 +13,7 @@ NOT_EXECUTED: Final = {
     r"docker (?:build|push|buildx) .*": "needs a container engine; tests/live/test_image.py carries out the steps",
     r"scripts/image .*": "needs a container engine; tests/test_image.py gives it one that says what it was told",
     r"(?:echo (?:'[^']*'|\w+) \| )?uv pip compile .*": "asks the package index",
-    r"uv python install .*": "asks the network for an interpreter",
+    r"uv python install": "asks the network for an interpreter",
     r"pip install .*": "asks the package index; that there are such extras is looked at",
     r"uvx karpool|pipx install karpool": "nothing is published yet; tests/packaging/test_installers.py has the wheel",
     r"uvx --from dist/.*": "tests/packaging/test_installers.py does it with a wheel of these sources",

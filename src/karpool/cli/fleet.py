@@ -7,8 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import structlog
-
 from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.cluster_source import ReadCluster, decided_cluster, read_cluster_of
 from karpool.cli.decision_options import Choices
@@ -24,7 +22,6 @@ from karpool.wire.problems import InputError, one_line
 if TYPE_CHECKING:
     from karpool.report.fleet_document import FleetRow
 
-_log = structlog.get_logger()
 CONTEXTS: Final = "contexts"
 _CONTEXT: Final = "context "
 _CATALOG: Final = ("catalog.json", "catalog.yaml", "catalog.yml")
@@ -110,7 +107,9 @@ def plan_member(work: FleetWork, member: Member, _: object) -> "FleetRow":
     except MemoryError:
         return failed_row(member.name, "there is not enough memory to plan it")
     except Exception as error:  # noqa: BLE001 - its row tells it, and one cluster keeps no others from their plans
-        _log.debug("a cluster could not be planned", cluster=member.name, exc_info=error)
+        import structlog
+
+        structlog.get_logger().debug("a cluster could not be planned", cluster=member.name, exc_info=error)
         return failed_row(member.name, one_line(f"{type(error).__name__}: {error}"))
 
 
