@@ -248,7 +248,7 @@ def autoscaler() -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"The Go module proxy could not be asked for `{AUTOSCALER}`: {error}."
     if asked.returncode:
-        answer = " ".join(line.strip() for line in asked.stderr.strip().splitlines())
+        answer = re.sub(r"reading \S+ ", "", " ".join(line.strip() for line in asked.stderr.strip().splitlines()))
         return f"It cannot be built from the Go module proxy: on that day `{' '.join(command)}` answered\n`{answer}`."
     known = asked.stdout.split()[1:]
     if not known:
