@@ -16,7 +16,8 @@ COSTS = "A=true,PodDeletionCostManagement=true"
 COMPACTOR_ONLY = {"controller": {"enabled": False}, "compactor": {"enabled": True}}
 VARIABLES = {
     "IMAGE_REGISTRY": "", "VERSION": "0.1.0", "APP_NAME": "karpool", "NAMESPACE": "karpool", "TEAM_NAME": "",
-    "PROVIDER": "karpenter", "ACT": "false", "ESTAFETTE_K8S_NODE_COMPACTOR_CONFIG": "{}",
+    "PROVIDER": "karpenter", "ACT": "false",
+    "REPLICAS": "1", "ESTAFETTE_K8S_NODE_COMPACTOR_CONFIG": "{}",
 }  # fmt: skip
 CONTROLLER_SIZE = {"CPU_REQUEST": "100m", "MEMORY_REQUEST": "512Mi", "CPU_LIMIT": "2", "MEMORY_LIMIT": "1Gi"}
 COMPACTOR_SIZE = {"CPU_REQUEST": "100m", "MEMORY_REQUEST": "256Mi", "CPU_LIMIT": "1", "MEMORY_LIMIT": "512Mi"}

@@ -121,6 +121,19 @@ def test_the_command_line_takes_arguments_and_variables(values: Json, monkeypatc
         assert (given["max_nodes_per_hour"], str(given["notify_file"])) == (4, "/etc/karpool/notify/url")
 
 
+@pytest.mark.slow
+@table(
+    row("a dry run takes no lease, so it is one", values={}, replicas=1, budgets=0),
+    row("a dry run of none", values={"replicas": 0}, replicas=0, budgets=0),
+    row("one that acts has a standby", values={"act": True}, replicas=2, budgets=1),
+    row("as many as are asked for", values={"act": True, "replicas": 3}, replicas=3, budgets=1),
+)
+def test_only_a_controller_that_acts_has_replicas_that_stand_by(values: Json, replicas: int, budgets: int) -> None:
+    documents = render({"controller": values})
+    assert deployment(documents, "controller")["spec"]["replicas"] == replicas
+    assert len(of(documents, "PodDisruptionBudget")) == budgets
+
+
 @table(
     row("a misspelt option", values={"controller": {"options": {"poll-intervall": "30s"}}}, says="poll-intervall"),
     row("an option of another kind", values={"controller": {"options": {"effort": "much"}}}, says="integer"),

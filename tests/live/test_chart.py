@@ -39,6 +39,12 @@ def compactor(*, act: bool) -> Json:
 
 @table(
     row("a dry run", values={}, says="--reuse-values --set controller.act=true", unsaid="karpool-pause"),
+    row(
+        "the log of every pod",
+        values={},
+        says="-l app.kubernetes.io/instance=karpool,app.kubernetes.io/component=controller --tail=-1 --prefix |",
+        unsaid="logs -n notes deployment",
+    ),
     row("for real", values=controller(act=True), says="create configmap karpool-pause", unsaid="act=true"),
     row(
         "no pools",

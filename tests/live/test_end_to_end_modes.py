@@ -49,7 +49,8 @@ COMPARED = (r.PODS, r.NODES, r.NODE_CLAIMS, r.NODE_POOLS, EVENTS, DEPLOYMENTS, r
 def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp_path: Path) -> None:
     """Nodes that are empty and a pod that waits: the journal says what would be done, the cluster stays as it was."""
     path = tmp_path / "journal"
-    dry = with_journal(path, replace(SETTINGS, dry_run=True))
+    metrics = Address("127.0.0.1", free_port())
+    dry = with_journal(path, replace(SETTINGS, dry_run=True, metrics_address=metrics))
 
     async def scenario(trial: Trial) -> None:
         await trial.make(pool(template={"spec": {"requirements": machines("c-2x")}}))
@@ -77,6 +78,8 @@ def test_a_dry_run_decides_and_writes_nothing(running_cluster: ControlPlane, tmp
         assert await _versions(trial) == before
         assert {(line["method"], line["dryRun"]) for line in journal(path, "Decision")} == {("Emptiness", True)}
         assert not journal(path, "Begun")
+        page = _series(await _page(metrics, "/metrics"))
+        assert (page["karpool_dry_run"], page["karpool_leading"]) == (1, 0)
         (line,) = journal(path, "Provisioned")
         assert [new["instanceTypes"] for new in line["newNodes"]] == [["c-8x-amd64-linux"]]
 

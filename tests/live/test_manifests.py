@@ -25,6 +25,7 @@ VARIABLES = {
     "TEAM_NAME": "platform",
     "PROVIDER": "karpenter",
     "ACT": "false",
+    "REPLICAS": "1",
     "ESTAFETTE_K8S_NODE_COMPACTOR_CONFIG": '{"nodePools": {"web": {"enabled": true}}}',
     "CPU_REQUEST": "100m",
     "MEMORY_REQUEST": "512Mi",

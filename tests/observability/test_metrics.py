@@ -138,6 +138,13 @@ def test_the_page_parses_and_has_the_version_and_the_process() -> None:
     assert "_created" not in re.sub(r"\w+_created_total", "", page)
 
 
+def test_a_dry_run_says_so_and_is_no_leader() -> None:
+    metrics = Metrics()
+    assert (value(metrics, "leading"), value(metrics, "dry_run")) == (0, 0)
+    metrics.dry_run()
+    assert (value(metrics, "leading"), value(metrics, "dry_run")) == (0, 1)
+
+
 def test_two_processes_in_one_share_nothing() -> None:
     first, second = Metrics(), Metrics()
     first.node_created("general", "z1")

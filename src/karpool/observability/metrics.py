@@ -310,6 +310,9 @@ class Metrics(ProcessMetrics):
                 metric.remove_by_labels({POOL: pool})
         self._pools -= pools
 
+    def dry_run(self) -> None:
+        self._gauges["dry_run"].set(1)
+
     def leading(self, *, leads: bool) -> None:
         self._gauges["leading"].set(leads)
         if not leads:

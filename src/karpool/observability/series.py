@@ -171,5 +171,6 @@ GAUGES: Final = {
         "Nodes with pods whose deletion cost is still to be written.", (POOL,)
     ),
     "harmed_pods": Series("Pods that do not run since commands moved them, in pools that are stopped.", (POOL,)),
-    "leading": Series("1 if this process is the leader."),
+    "leading": Series("1 if this process is the leader; a dry run never is."),
+    "dry_run": Series("1 if this process is a dry run: it decides and writes nothing."),
 }

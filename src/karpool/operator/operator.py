@@ -288,7 +288,11 @@ class Operator:
         """Compete for the lease while working; release it after the last write."""
         lease = self.settings.lease
         if self._always_leads or lease.name is None:
-            self.metrics.leading(leads=True)
+            # Any number of dry runs decide beside a leader; none of them is one.
+            if self.settings.dry_run:
+                self.metrics.dry_run()
+            else:
+                self.metrics.leading(leads=True)
             await work()
             return
         # With connections and a loop of its own: however much there is to do here, the lease is renewed.
