@@ -29,6 +29,7 @@ length: 1h
 policies:
   quick: {decisions: {search: prefix}}
 """
+SPOT_ONLY = "template: {spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}}, "
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);from karpool.cli.main import main; main()"
 )
@@ -128,6 +129,44 @@ def test_a_recording_is_swept_and_its_results_are_kept_for_other_processes(tmp_p
     again = subprocess.run(command, capture_output=True, check=True, timeout=250)  # noqa: S603 - ours
     assert json.loads(again.stdout) == first
     assert kept.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_recording_that_is_still_written_and_a_directory_of_rotated_ones_are_swept(tmp_path: Path) -> None:
+    whole = (ROOT / "src/karpool/virtual/scenarios/workday.recording").read_bytes()
+    torn, rotated = tmp_path / "torn.recording", tmp_path / "rotated"
+    torn.write_bytes(whole + whole[:50])
+    rotated.mkdir()
+    (rotated / "cluster.recording.20261116T080000Z").write_bytes(whole)
+    asked = ("--set", "consolidateAfter=30s", "--seeds", "1", "--length", "20m")
+    costs = [swept(str(name), *asked)["settings"][0]["measures"]["cost"] for name in (torn, rotated)]
+    assert costs[0] == costs[1]
+    assert costs[0]["mean"] > 0
+
+
+@pytest.mark.slow
+def test_a_sweep_meets_a_history_of_spot_prices_and_its_results_are_others(small: str, tmp_path: Path) -> None:
+    history, kept = tmp_path / "history.csv", tmp_path / "results.jsonl"
+    types = ("m5.large", "m5.xlarge", "c5.large", "c5.xlarge", "r5.large", "r5.xlarge", "t3.large", "t3.xlarge")
+    rows = [f"2025-01-06T00:00:00Z,use1-az{zone},{kind},9.5" for kind in types for zone in range(1, 7)]
+    history.write_text("\n".join(["time,zone,type,usd_per_hour", *rows]) + "\n")
+    spot = Path(small).read_text().replace("spec: {", "spec: {" + SPOT_ONLY)
+    Path(small).write_text(spot)
+    asked = (small, "--set", f"onlyTypes={'+'.join(types)}", "--seeds", "1", "--length", "20m", "--results", str(kept))
+    usual = swept(*asked)["settings"][0]["measures"]["cost"]["mean"]
+    dear = swept(*asked, "--spot-history", str(history))["settings"][0]["measures"]["cost"]["mean"]
+    assert dear > 10 * usual > 0
+    assert kept.read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.slow
+def test_the_choice_of_what_no_patch_says_is_the_options_of_the_controller(small: str) -> None:
+    asked = (small, "--set", "partition=pool", "--set", "evictionPrice=0.5", "--seeds", "1", "--length", "10m")
+    printed = run("sweep", *asked, "--choose", "1").stdout.splitlines()
+    assert printed[1:] == [
+        "# NodePools stay as they are.",
+        "# Also: karpool run --partition=pool --eviction-price=0.5",
+    ]
 
 
 @pytest.mark.slow

@@ -85,6 +85,14 @@ EXIT STATUS
   130  interrupted with Ctrl-C; there is no result
 """
 
+SPOT_HISTORY: Final = click.option(
+    "--spot-history",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Spot prices follow this table of changes, time,zone,type,usd_per_hour, which may be packed; instances are"
+    " interrupted when prices jump.",
+)
+
 
 @click.command(epilog=EPILOG)
 @click.argument("scenario", metavar="SCENARIO", shell_complete=words_or_files(BUNDLED))
@@ -112,13 +120,7 @@ EXIT STATUS
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write what happens under one policy on one seed as a recording, as `karpool record` writes it.",
 )
-@click.option(
-    "--spot-history",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Spot prices follow this table of changes, time,zone,type,usd_per_hour, which may be packed; instances are"
-    " interrupted when prices jump.",
-)
+@SPOT_HISTORY
 @search_options
 @catalog_options
 def simulate(

@@ -18,8 +18,9 @@ from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.input_options import output_option
 from karpool.cli.option_types import OneOf, Seed
 from karpool.cli.progress import ReportProgress, progress
-from karpool.cli.simulate import BUNDLED, OpenedScenario, open_scenario, open_text
+from karpool.cli.simulate import BUNDLED, SPOT_HISTORY, OpenedScenario, open_scenario, open_text
 from karpool.cli.worker_options import Where, worker_options, workers_at
+from karpool.recording.parts import holds_recording
 from karpool.virtual.scenario import ScenarioError
 from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import ManifestSource, read_source
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 
 EPILOG: Final = """\b
 INPUTS
-  A scenario, as `karpool simulate` takes it (a file, or the name of a built-in one), or
-  a snapshot: a file of `karpool snapshot`, of kubectl, or a directory of such. Of several
-  inputs the costs and evictions are added up.
+  A scenario, as `karpool simulate` takes it (a file, or the name of a built-in one), a
+  recording (a file of `karpool record` or `karpool import`, or a directory of rotated
+  ones), or a snapshot: a file of `karpool snapshot`, of kubectl, or a directory of such.
+  Of several inputs the costs and evictions are added up.
 \b
 WHAT --set SETS
   NAME=V1,V2 tries each value; NAME=LOW..HIGH values between, for random and bayes;
@@ -106,9 +108,13 @@ _EFFORT: Final = {"policies": {"default": {"decisions": {"effort": 0}}}}
     help="Keep each result in this file, and do not repeat those that are there.",
 )
 @click.option(
-    "--choose", metavar="NO", type=click.IntRange(min=1), help="Print the NodePool patches of this setting instead."
+    "--choose",
+    metavar="NO",
+    type=click.IntRange(min=1),
+    help="Print the NodePool patches of this setting instead, and the options of `karpool run`.",
 )
 @output_option("table", "json", "html", text="A table for people, a document for programs, or a page with a plot.")
+@SPOT_HISTORY
 @search_options
 @catalog_options
 @click.pass_context
@@ -129,12 +135,14 @@ def sweep(
     results: Path | None,
     choose: int | None,
     output: str,
+    spot_history: Path | None,
     catalog_opener: CatalogOpener,
     decisions: dict[str, Any],
 ) -> None:
     """Try settings of a policy on a virtual cluster: what they cost, and how many pods they disturb.
 
-    INPUT is a scenario or a snapshot. No other setting is as cheap and evicts as few pods as one on the front.
+    INPUT is a scenario, a recording or a snapshot. No other setting is as cheap and evicts as few pods as one on the
+    front.
     """
     from karpool.report.sweep_document import sweep_document
     from karpool.sweep.dimensions import read_dimension
@@ -144,7 +152,8 @@ def sweep(
     asked = _method(method, dimensions, count, seed)
     with progress() as report, ExitStack() as stack:
         report("Reading", 0, None)
-        inputs = tuple(_input(name, policy, catalog_opener, length, decisions) for name in names)
+        opens = partial(_opened, opener=catalog_opener, length=length, decisions=decisions, spot_history=spot_history)
+        inputs = tuple(_input(name, policy, opens(name)) for name in names)
         _check(inputs, dimensions)
         running = stack.enter_context(
             _swept(inputs, range(seed, seed + seeds), report, results=results, stops_hopeless=not run_all)
@@ -175,12 +184,9 @@ def _method(name: str, dimensions: "Sequence[Dimension]", count: int, seed: int)
     return RandomSettings(dimensions, count, seed) if name == "random" else Bayesian(dimensions, count, seed)
 
 
-def _input(
-    name: str, policy: str | None, opener: CatalogOpener, length: str | None, decisions: dict[str, Any]
-) -> "SweepInput":
+def _input(name: str, policy: str | None, opened: OpenedScenario) -> "SweepInput":
     from karpool.sweep.trial import SweepInput
 
-    opened = _opened(name, opener, length, decisions)
     inputs = opened.source.inputs()
     known = inputs.scenario.policies
     if policy is not None and policy not in known:
@@ -189,13 +195,17 @@ def _input(
     return SweepInput(name, inputs, policy or next(iter(known)))
 
 
-def _opened(name: str, opener: CatalogOpener, length: str | None, decisions: dict[str, Any]) -> OpenedScenario:
-    """A scenario, or one that is nothing but a snapshot."""
+def _opened(
+    name: str, *, opener: CatalogOpener, length: str | None, decisions: dict[str, Any], spot_history: Path | None
+) -> OpenedScenario:
+    """A scenario, a recording, or a scenario that is nothing but a snapshot."""
     path = Path(name)
-    if name in BUNDLED or not path.exists() or not (path.is_dir() or _is_snapshot(name)):
-        return open_scenario(name, opener, length, decisions)
+    if name in BUNDLED or not path.exists() or holds_recording(path) or not (path.is_dir() or _is_snapshot(name)):
+        return open_scenario(name, opener, length, decisions, spot_history)
     text = yaml.safe_dump({"name": path.name, "cluster": [path.name], **_EFFORT}).encode()
-    return open_text(name, text, opener, beside=path.parent, length=length, decisions=decisions)
+    return open_text(
+        name, text, opener, beside=path.parent, length=length, decisions=decisions, spot_history=spot_history
+    )
 
 
 def _is_snapshot(name: str) -> bool:
@@ -261,7 +271,7 @@ def _print(document: "SweepDocument", output: str) -> None:
 
 
 def _print_patches(running: "Sweep", number: int) -> None:
-    from karpool.report.what_if_yaml import patch_files
+    from karpool.report.what_if_yaml import changes_text
     from karpool.sweep.dimensions import knobs_of
     from karpool.sweep.trial import written
 
@@ -271,5 +281,4 @@ def _print_patches(running: "Sweep", number: int) -> None:
     knobs = knobs_of(settings[number - 1])
     for entry in running.inputs:
         click.echo(f"# {entry.name}: {written(settings[number - 1])}")
-        files = patch_files(entry.question(), knobs)
-        click.echo("---\n".join(files.values()) or "# NodePools stay as they are.")
+        click.echo(changes_text(entry.question(), knobs))

@@ -70,6 +70,8 @@ class SweepInputPart(DocumentPart, frozen=True, kw_only=True):
     policy: str
     """The policy that settings change."""
     length_seconds: float
+    gap_seconds: float | None = None
+    """Of a recording: how long of it nothing was seen, so that demand stayed as it was."""
 
 
 class SweepDocument(DocumentPart, frozen=True, kw_only=True):
@@ -93,10 +95,7 @@ def sweep_document(sweep: Sweep, method: str, *, complete: bool) -> SweepDocumen
     front = sorted((point for point in points if point.on_front), key=lambda point: (point.cost, point.number))
     origins = [origin for entry in sweep.inputs for origin in entry.inputs.catalog.origins]
     return SweepDocument(
-        inputs=tuple(
-            SweepInputPart(name=entry.name, policy=entry.policy, length_seconds=seconds(entry.inputs.scenario.length))
-            for entry in sweep.inputs
-        ),
+        inputs=tuple(map(_input, sweep.inputs)),
         method=method,
         seed=sweep.seeds[0],
         seeds=len(sweep.seeds),
@@ -106,6 +105,12 @@ def sweep_document(sweep: Sweep, method: str, *, complete: bool) -> SweepDocumen
         settings=tuple(_setting(point, sweep.inputs) for point in points),
         trials=tuple(_trials(sweep)),
     )
+
+
+def _input(entry: SweepInput) -> SweepInputPart:
+    length, demand = seconds(entry.inputs.scenario.length), entry.inputs.demand
+    gaps = None if demand is None else sum(min(until, length) - since for since, until in demand.gaps if since < length)
+    return SweepInputPart(name=entry.name, policy=entry.policy, length_seconds=length, gap_seconds=gaps)
 
 
 def to_json(document: SweepDocument) -> bytes:

@@ -118,6 +118,12 @@ def notes(document: SweepDocument, shown: int) -> list[str]:
         lines.append(f"{len(document.settings) - shown} more settings are in --output json and html.")
     if document.seeds > 1:
         lines.append("+- is half of the 95% confidence interval over seeds.")
+    lines.extend(
+        f"Nothing was recorded during {age(part.gap_seconds)} of {part.name}: demand stayed as it was. How faithful a"
+        f" replay is: karpool simulate {part.name}"
+        for part in document.inputs
+        if part.gap_seconds
+    )
     if not document.complete:
         lines.append("Not complete: not all trials were done.")
     unpriced = max((trial.result.unpriced_node_hours for trial in document.trials), default=0)
