@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import claim_for, node, node_pool, pdb, pod
 
+from karpool.model.labels import TERMINATION_TIMESTAMP
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.recording import records as r
@@ -112,6 +113,20 @@ def test_an_eviction_names_its_cause_and_why_the_node_goes(recorded: Recorded) -
     list(recorded.said())
     recorded.observer.saw("Pod", leaving(web(), "EvictionByEvictionAPI"), at(30))
     assert list(recorded.said()) == [r.Leaving(t=30.0, pod=0, cause=r.Cause.EVICTED, because="Underutilized")]
+
+
+def test_a_pod_that_has_to_be_gone_when_its_node_has_is_forced_out(recorded: Recorded) -> None:
+    there = node("n1")
+    claim = claim_for(there)
+    deadline = {TERMINATION_TIMESTAMP: at(61).isoformat()}
+    claim = replace(claim, metadata=replace(claim.metadata, annotations=deadline))
+    web_2 = replace(web("web-2"), metadata=replace(web("web-2").metadata, deletion_timestamp=at(90)))
+    recorded.observer.listed(Objects(nodes=(there,), node_claims=(claim,), pods=(web(), web("web-2"))), at(0))
+    list(recorded.said())
+    recorded.observer.saw("Pod", leaving(web()), at(30))
+    recorded.observer.saw("Pod", web_2, at(30))
+    causes = [record.cause for record in recorded.said() if isinstance(record, r.Leaving)]
+    assert causes == [r.Cause.FORCED, r.Cause.DELETED]
 
 
 def test_a_pod_that_is_scaled_down_is_no_eviction(recorded: Recorded) -> None:

@@ -1,5 +1,6 @@
 """Deadlines of drains, as an annotation of the NodeClaim: when the last pod has to be gone from its node."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from karpool.execution.actions import Annotate
@@ -10,7 +11,12 @@ from karpool.model.nodepool import NodeClaim
 
 def deadline_of(claim: NodeClaim | None) -> datetime | None:
     """When a node must be empty; None if there is no deadline, or it cannot be read."""
-    text = claim.metadata.annotations.get(TERMINATION_TIMESTAMP) if claim else None
+    return None if claim is None else written_deadline(claim.metadata.annotations)
+
+
+def written_deadline(annotations: Mapping[str, str]) -> datetime | None:
+    """The deadline that these annotations have, if any."""
+    text = annotations.get(TERMINATION_TIMESTAMP)
     try:
         deadline = datetime.fromisoformat(text) if text else None
     except ValueError:

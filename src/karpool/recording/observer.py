@@ -5,12 +5,13 @@ and writes down what is different.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
+from karpool.execution.deadlines import written_deadline
 from karpool.live.redaction import Redactor
 from karpool.model.kinds import KINDS
 from karpool.model.labels import DISRUPTIONS, HARM, REGION, ZONE
@@ -40,6 +41,8 @@ _CAUSES: Final = {
     "DeletionByPodGC": r.Cause.NODE_LOST,
     "TerminationByKubelet": r.Cause.KUBELET,
 }
+_WHOLE_SECONDS: Final = timedelta(seconds=2)
+"""How far from a deadline a pod may end that is given as many whole seconds as are left until then."""
 _SEEN_LATE: Final = 5.0
 """Seconds: what happened longer ago than this keeps its own time."""
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=encode_value)
@@ -159,10 +162,10 @@ class Observer:
         if ready is not None and is_ready != known.ready:
             self.tell(r.Ready(t=now, pod=number, ready=is_ready, since=self._earlier(ready.last_transition_time, now)))
         if pod.terminating and known.leaving is None:
-            self._leave(number, _cause(pod), now)
+            self._leave(number, self._cause(pod), now)
 
     def _end(self, number: int, pod: Pod, now: float) -> None:
-        cause = _cause(pod)
+        cause = self._cause(pod)
         if cause is not r.Cause.DELETED and self.history.pods[number].leaving is None:
             self._leave(number, cause, now)
         how = r.End.SUCCEEDED if pod.status.phase == "Succeeded" else r.End.FAILED
@@ -174,11 +177,24 @@ class Observer:
 
     def _disruption_of(self, node: str) -> str:
         """The reason for which a node is disrupted; empty if it is not, or nobody says."""
-        key = self._claim_of.get(node) if node else None
-        plain = self.history.kinds["NodeClaim"].get(key) if key is not None else None
-        conditions: list[dict[str, str]] = (plain or {}).get("status", {}).get("conditions", [])
+        conditions: list[dict[str, str]] = self._claim_on(node).get("status", {}).get("conditions", [])
         said: dict[str, str] = next((entry for entry in conditions if entry["type"] == DISRUPTED), {})
         return str(said.get("reason", "")) if said.get("status") == "True" else ""
+
+    def _cause(self, pod: Pod) -> r.Cause:
+        """What the API server says; without that a pod that is to end when its node has to be empty is forced out."""
+        said = condition(pod.status.conditions, "DisruptionTarget")
+        if said is not None and said.status == "True":
+            return _CAUSES.get(said.reason, r.Cause.DELETED)
+        ends, plain = pod.metadata.deletion_timestamp, self._claim_on(pod.spec.node_name)
+        deadline = None if ends is None else written_deadline(plain.get("metadata", {}).get("annotations", {}))
+        late = ends is not None and deadline is not None and abs(ends - deadline) <= _WHOLE_SECONDS
+        return r.Cause.FORCED if late else r.Cause.DELETED
+
+    def _claim_on(self, node: str) -> dict[str, Any]:
+        """The NodeClaim of a node as it was written down; nothing without one."""
+        key = self._claim_of.get(node) if node else None
+        return self.history.kinds["NodeClaim"].get(key, {}) if key is not None else {}
 
     def _template(self, pod: Pod) -> tuple[int, dict[str, str]]:
         """The number of what a pod shares with others, and the labels that it does not."""
@@ -245,13 +261,6 @@ class Observer:
 _FIRST: Final = ("NodePool", "NodeClaim", "Node", "Pod")
 _ORDER: Final = (*_FIRST, *sorted(RECORDED.difference(_FIRST)))
 """Hashes of claims depend on pools, and reasons why pods leave on claims."""
-
-
-def _cause(pod: Pod) -> r.Cause:
-    said = condition(pod.status.conditions, "DisruptionTarget")
-    if said is None or said.status != "True":
-        return r.Cause.DELETED
-    return _CAUSES.get(said.reason, r.Cause.DELETED)
 
 
 def _plain(obj: Object) -> dict[str, Any]:

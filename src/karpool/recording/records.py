@@ -12,6 +12,8 @@ from karpool.wire.objects import Timestamp, Wire
 
 FORMAT: Final = "karpool-recording"
 VERSION: Final = 1
+EVICTION: Final = "Eviction"
+"""What `missing` calls evictions where a source does not say which pods were evicted."""
 
 
 class Cause(StrEnum):
@@ -19,6 +21,8 @@ class Cause(StrEnum):
 
     DELETED = "deleted"
     EVICTED = "evicted"
+    FORCED = "forced"
+    """Deleted, and not evicted, because the time for draining its node was over."""
     PREEMPTED = "preempted"
     TAINT = "taint"
     KUBELET = "kubelet"

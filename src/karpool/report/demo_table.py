@@ -66,8 +66,8 @@ def _saved(comparison: Comparison, screen: Screen, report: str) -> None:
         f"{amount(mine.cost)} $ instead of {amount(base.cost)} $; if it were always night, {per_month(saved)}."
     )
     screen.line(
-        f"For that, {count(mine.evictions, 'pod')} moved, each by an eviction that its PodDisruptionBudget allowed. "
-        f"In sum they waited {mine.pending_pod_seconds:.0f} seconds for a new place."
+        f"For that, {count(mine.evictions or 0, 'pod')} moved, each by an eviction that its PodDisruptionBudget"
+        f" allowed. In sum they waited {mine.pending_pod_seconds:.0f} seconds for a new place."
     )
     screen.line(
         f"The compactor gets to {count(compacted.nodes_at_end, 'node')}, too: it drains nodes and leaves their removal "

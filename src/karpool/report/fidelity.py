@@ -3,14 +3,15 @@
 Deviations are those of the replay: positive where it has more than there was.
 """
 
+from collections.abc import Callable, Collection, Sequence
 from statistics import fmean
 from typing import Final
 
 from karpool.report.document_part import DocumentPart
-from karpool.report.formatting import age
+from karpool.report.formatting import UNKNOWN, age
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
-from karpool.virtual.recorder import Run
+from karpool.virtual.recorder import ClusterSample, Run, RunSummary
 from karpool.virtual.scenario import RECORDED
 
 _DIGITS: Final = 6
@@ -22,13 +23,14 @@ class FidelityPart(DocumentPart, frozen=True, kw_only=True):
 
     cost: float | None
     node_hours: float | None
-    evictions: float
-    """How many more there were."""
-    nodes_mean: float
-    """How many nodes there were too many or too few, on average."""
-    nodes_most: float
-    nodes_most_after_seconds: float
-    series: dict[str, list[float]]
+    evictions: float | None
+    """How many more there were; null if the recording does not say who was evicted."""
+    nodes_mean: float | None
+    """How many nodes there were too many or too few, on average; null if nobody saw nodes, or never looked."""
+    nodes_most: float | None
+    nodes_most_after_seconds: float | None
+    series: dict[str, list[float | None]]
+    """Null in gaps."""
 
 
 def fidelities(comparison: Comparison) -> dict[str, FidelityPart]:
@@ -37,7 +39,7 @@ def fidelities(comparison: Comparison) -> dict[str, FidelityPart]:
     if recorded is None:
         return {}
     return {
-        name: _fidelity(recorded[0], runs)
+        name: _fidelity(recorded[0], runs, comparison.seen)
         for name, runs in comparison.runs.items()
         if name != RECORDED and _changes_nothing(comparison, name)
     }
@@ -50,44 +52,72 @@ def _changes_nothing(comparison: Comparison, name: str) -> bool:
     return policy.disruption and not policy.pools and policy.scheduler is None and policy.compactor is None
 
 
-def _fidelity(recorded: Run, runs: tuple[Run, ...]) -> FidelityPart:
+def _fidelity(recorded: Run, runs: tuple[Run, ...], seen: Callable[[float], bool]) -> FidelityPart:
+    """How far runs are from what was recorded; what was in a gap, nobody knows."""
     count = min(len(run.samples) for run in (recorded, *runs))
-    stride = max(1, -(-count // _MOST_POINTS))
-    chosen = range(0, count, stride)
-    there = recorded.samples
-    nodes = [fmean(run.samples[at].nodes for run in runs) - there[at].nodes for at in range(count)]
-    price = [fmean(run.samples[at].price_per_hour for run in runs) - there[at].price_per_hour for at in chosen]
-    evictions = [fmean(run.samples[at].evictions for run in runs) - there[at].evictions for at in chosen]
-    worst = max(range(count), key=lambda at: abs(nodes[at]), default=0)
+    chosen = range(0, count, max(1, -(-count // _MOST_POINTS)))
+    there = recorded.samples[:count]
+    watched = [at for at in range(count) if seen(there[at].time)]
+
+    def column(of: Callable[[ClusterSample], float | None], known: Collection[int]) -> list[float | None]:
+        return [_difference([run.samples[at] for run in runs], there[at], of) if at in known else None for at in chosen]
+
+    looked = frozenset(watched)
+    machines = looked if recorded.nodes_known else ()
+    nodes = {at: fmean(run.samples[at].nodes for run in runs) - there[at].nodes for at in watched if machines}
+    worst = max(nodes, key=lambda at: abs(nodes[at]), default=None)
     return FidelityPart(
-        cost=_share(fmean(run.summary.cost for run in runs), recorded.summary.cost),
-        node_hours=_share(fmean(run.summary.node_hours for run in runs), recorded.summary.node_hours),
-        evictions=fmean(run.summary.evictions for run in runs) - recorded.summary.evictions,
-        nodes_mean=round(fmean(map(abs, nodes)), _DIGITS) if nodes else 0.0,
-        nodes_most=nodes[worst] if nodes else 0.0,
-        nodes_most_after_seconds=there[worst].time if nodes else 0.0,
+        cost=_share(runs, recorded, lambda summary: summary.cost),
+        node_hours=_share(runs, recorded, lambda summary: summary.node_hours),
+        evictions=_more_evictions(runs, recorded),
+        nodes_mean=round(fmean(map(abs, nodes.values())), _DIGITS) if nodes else None,
+        nodes_most=None if worst is None else nodes[worst],
+        nodes_most_after_seconds=None if worst is None else there[worst].time,
         series={
             "seconds": [there[at].time for at in chosen],
-            "nodes": [round(nodes[at], _DIGITS) for at in chosen],
-            "pricePerHour": [round(value, _DIGITS) for value in price],
-            "evictions": [round(value, _DIGITS) for value in evictions],
+            "nodes": column(lambda sample: sample.nodes, machines),
+            "pricePerHour": column(lambda sample: sample.price_per_hour, machines),
+            "evictions": column(lambda sample: sample.evictions, looked),
         },
     )
 
 
-def _share(value: float, base: float) -> float | None:
-    return round(value / base - 1, _DIGITS) if base else None
+def _difference(
+    samples: Sequence[ClusterSample], there: ClusterSample, of: Callable[[ClusterSample], float | None]
+) -> float | None:
+    """By how much the mean of runs differs at one moment; None if either is not known."""
+    base, values = of(there), [value for value in map(of, samples) if value is not None]
+    return None if base is None or not values else round(fmean(values) - base, _DIGITS)
+
+
+def _more_evictions(runs: Sequence[Run], recorded: Run) -> float | None:
+    base, known = recorded.summary.evictions, [run.summary.evictions for run in runs]
+    values = [value for value in known if value is not None]
+    return None if base is None or not values else fmean(values) - base
+
+
+def _share(runs: Sequence[Run], recorded: Run, of: Callable[[RunSummary], float]) -> float | None:
+    base = of(recorded.summary)
+    return round(fmean(of(run.summary) for run in runs) / base - 1, _DIGITS) if base else None
 
 
 def fidelity_words(name: str, part: FidelityPart) -> str:
     """One sentence about one policy."""
     sums = ", ".join(
-        f"{title} {'?' if share is None else f'{share * 100:+.1f} %'}"
+        f"{title} {UNKNOWN if share is None else f'{share * 100:+.1f} %'}"
         for title, share in (("cost", part.cost), ("node-hours", part.node_hours))
     )
-    nodes = f"nodes differ by {part.nodes_mean:.1f} on average"
-    most = f", at most by {part.nodes_most:+.3g} after {age(part.nodes_most_after_seconds)}" if part.nodes_most else ""
-    return f"Fidelity of {name} to what was recorded: {sums}, evictions {part.evictions:+.3g}; {nodes}{most}."
+    evictions = UNKNOWN if part.evictions is None else f"{part.evictions:+.3g}"
+    return f"Fidelity of {name} to what was recorded: {sums}, evictions {evictions}; {_node_words(part)}."
+
+
+def _node_words(part: FidelityPart) -> str:
+    if part.nodes_mean is None:
+        return "by how many nodes they differ is not known"
+    words = f"nodes differ by {part.nodes_mean:.1f} on average"
+    if not part.nodes_most or part.nodes_most_after_seconds is None:
+        return words
+    return f"{words}, at most by {part.nodes_most:+.3g} after {age(part.nodes_most_after_seconds)}"
 
 
 def gap_words(comparison: Comparison) -> str:

@@ -6,7 +6,7 @@ part, and `series` the course over time in columns; both are means, too.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from karpool.report.price_words import prices_parts, prices_words
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import Run
+from karpool.virtual.scenario import RECORDED
 from karpool.virtual.statistics import Estimate, estimate, paired
 
 Numbers = dict[str, float | None]
@@ -34,6 +35,7 @@ SERIES: Final = {
     "evictions": "evictions",
 }
 """The columns of a series, and the fields of a sample with their values."""
+_OF_NODES: Final = ("cost", "nodeHours", "nodesLaunched", "nodesEnded", "nodesAtEnd")
 _NUMBERS: Final = re.compile(rb"\[\n\s+([-+.\deEnul,\s]*?)\n\s+\]")
 
 
@@ -70,7 +72,7 @@ def simulation_document(comparison: Comparison) -> Simulation:
             name: {
                 **(_means(numbers(runs), None if name == first else base) if several else _plain(runs[0])),
                 "pools": pools(runs),
-                "series": series(runs),
+                "series": series(runs, comparison.seen if name == RECORDED else None),
             }
             for name, runs in comparison.runs.items()
         },
@@ -87,7 +89,7 @@ def to_json(document: Simulation) -> bytes:
 
 def without_prices(run: Run) -> bool:
     """Whether nobody knows what anything in a run costs, so that its zeros are no prices."""
-    return not run.summary.cost and run.summary.unpriced_node_hours > 0
+    return not run.nodes_known or (not run.summary.cost and run.summary.unpriced_node_hours > 0)
 
 
 def numbers(runs: tuple[Run, ...]) -> dict[str, list[float | None]]:
@@ -109,8 +111,8 @@ def _plain_pools(run: Run) -> dict[str, Numbers]:
     return built
 
 
-def series(runs: Sequence[Run]) -> dict[str, list[float | None]]:
-    """The samples over time, on average over the runs: every n-th, and the last."""
+def series(runs: Sequence[Run], seen: Callable[[float], bool] | None = None) -> dict[str, list[float | None]]:
+    """The samples over time, on average over the runs: every n-th, and the last; null where nobody looked."""
     shortest = min(len(run.samples) for run in runs)
     stride = max(1, -(-(shortest - 1) // (_MOST_POINTS - 1)))
     chosen = sorted({*range(0, shortest, stride), *range(shortest)[-1:]})
@@ -119,6 +121,13 @@ def series(runs: Sequence[Run]) -> dict[str, list[float | None]]:
         columns[name] = [_mean([getattr(run.samples[at], field) for run in runs]) for at in chosen]
     if any(map(without_prices, runs)):
         columns["pricePerHour"] = [None] * len(chosen)
+    if not all(run.nodes_known for run in runs):
+        columns["nodes"] = [None] * len(chosen)
+    if seen is not None:
+        unseen = [number for number, at in enumerate(chosen) if not seen(runs[0].samples[at].time)]
+        for name in SERIES:
+            for number in unseen:
+                columns[name][number] = None
     return columns
 
 
@@ -131,7 +140,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _plain(run: Run) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.to_builtins(run.summary)
-    return {**built, "cost": None} if without_prices(run) else built
+    unknown = _OF_NODES if not run.nodes_known else ("cost",) if without_prices(run) else ()
+    return {**built, **dict.fromkeys(unknown)}
 
 
 def _means(values: dict[str, list[float | None]], base: dict[str, list[float | None]] | None) -> dict[str, Any]:

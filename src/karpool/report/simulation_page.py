@@ -7,7 +7,19 @@ from karpool.report.formatting import UNKNOWN, names_of
 from karpool.report.html import about, render_page
 from karpool.report.price_words import prices_words
 from karpool.report.simulation_document import Simulation, money_words, recording_words
-from karpool.report.simulation_plots import COLOURS, MEASURES, clock, lines, measured_from, plot, times
+from karpool.report.simulation_plots import (
+    COLOURS,
+    DEVIATION,
+    MEASURES,
+    Measure,
+    PlotLine,
+    clock,
+    deviation_lines,
+    lines,
+    measured_from,
+    plot,
+    times,
+)
 from karpool.report.simulation_table import NOTHING_RAN, ROWS, Row, difference, headline, shown_rows, written
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import DAY
@@ -17,11 +29,13 @@ _SMALL: Final = ("evictions", "nodesAtEnd", "pendingPodsAtEnd")
 
 
 def simulation_page(document: Simulation, comparison: Comparison) -> str:
-    drawn = {measure.key: lines(comparison, measure) for measure in MEASURES}
+    drawn = {measure: lines(comparison, measure) for measure in MEASURES}
+    if document.fidelity:
+        drawn[DEVIATION] = deviation_lines(comparison, document.fidelity)
     plots = "".join(
         f'<figure class="card"><figcaption>{measure.title} <small>{measure.unit}</small></figcaption>'
-        f"{plot(comparison, measure, drawn[measure.key])}</figure>"
-        for measure in MEASURES
+        f"{plot(comparison, measure, entries)}</figure>"
+        for measure, entries in drawn.items()
     )
     return render_page(
         "simulation.html",
@@ -40,13 +54,13 @@ def simulation_page(document: Simulation, comparison: Comparison) -> str:
     )
 
 
-def _data(document: Simulation, comparison: Comparison, drawn: dict[str, Any]) -> dict[str, Any]:
+def _data(document: Simulation, comparison: Comparison, drawn: dict[Measure, list[PlotLine]]) -> dict[str, Any]:
     begin, at = measured_from(comparison), times(comparison)
     return {
         "policies": list(document.policies),
         "times": [clock(begin, time, days=document.length_seconds > DAY) for time in at],
-        "units": {measure.key: measure.unit for measure in MEASURES},
-        "values": {key: [entry.mean for entry in entries] for key, entries in drawn.items()},
+        "units": {measure.key: measure.unit for measure in drawn},
+        "values": {measure.key: [entry.mean for entry in entries] for measure, entries in drawn.items()},
     }
 
 
@@ -112,6 +126,8 @@ def _note(document: Simulation) -> str:
             f" Means of {document.seeds} seeds; ± is half of the 95% confidence interval; bands in the plots reach from"
             " the lowest to the highest run."
         )
+    if document.gaps:
+        text += " Shaded: nothing was recorded."
     for words in (*recording_words(document), money_words(document)):
         text += f" {escape(words)}" if words else ""
     return text

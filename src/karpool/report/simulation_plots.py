@@ -1,9 +1,10 @@
 """Plots over time as SVG, one line for each policy, so that a page needs no library."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from html import escape
+from itertools import groupby
 from statistics import fmean
 from typing import Final, NamedTuple
 
@@ -14,6 +15,7 @@ from karpool.report.simulation_document import without_prices
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import seconds
 from karpool.virtual.recorder import ClusterSample, Run
+from karpool.virtual.scenario import RECORDED
 
 WIDTH: Final = 420
 HEIGHT: Final = 210
@@ -34,15 +36,20 @@ class Measure(NamedTuple):
     """The top of the axis, where there is one."""
 
 
+NODES: Final = Measure("nodes", "Nodes", "", lambda sample: sample.nodes)
 PRICE: Final = Measure("price", "Price", "$/h", lambda sample: sample.price_per_hour)
 MEASURES: Final = (
-    Measure("nodes", "Nodes", "", lambda sample: sample.nodes),
+    NODES,
     PRICE,
     Measure("cpu", "CPU requested", "%", lambda sample: _percent(sample.cpu_utilization), 100.0),
     Measure("memory", "Memory requested", "%", lambda sample: _percent(sample.memory_utilization), 100.0),
     Measure("pending", "Pods pending", "", lambda sample: sample.pending),
     Measure("evictions", "Evictions so far", "", lambda sample: sample.evictions),
 )
+
+
+DEVIATION: Final = Measure("deviation", "Nodes more or fewer than recorded", "nodes", lambda sample: sample.nodes)
+"""Of policies that are as the recorded one."""
 
 
 class PlotLine(NamedTuple):
@@ -70,14 +77,37 @@ def times(comparison: Comparison) -> list[float]:
 
 
 def lines(comparison: Comparison, measure: Measure) -> list[PlotLine]:
+    """One line for each policy; that of what was recorded is broken where nobody looked."""
     shown = _shown(comparison)
-    return [_line([_values(measure, runs, at) for at in shown]) for runs in comparison.runs.values()]
+    return [
+        _line([_values(measure, runs, at) if name != RECORDED or _seen(comparison, at) else [] for at in shown])
+        for name, runs in comparison.runs.items()
+    ]
+
+
+def deviation_lines(comparison: Comparison, faithful: Collection[str]) -> list[PlotLine]:
+    """How many nodes these policies have more than there were; nothing for other policies, and where nobody looked."""
+    recorded = comparison.runs[RECORDED][0]
+
+    def values(name: str, runs: Sequence[Run], at: int) -> list[float | None]:
+        known = name in faithful and recorded.nodes_known and _seen(comparison, at)
+        return [run.samples[at].nodes - recorded.samples[at].nodes if known else None for run in runs]
+
+    shown = _shown(comparison)
+    return [_line([values(name, runs, at) for at in shown]) for name, runs in comparison.runs.items()]
+
+
+def _seen(comparison: Comparison, at: int) -> bool:
+    return comparison.seen(next(iter(comparison.runs.values()))[0].samples[at].time)
 
 
 def _values(measure: Measure, runs: Sequence[Run], at: int) -> list[float | None]:
     """What to draw of runs at one moment."""
-    priceless = [measure is PRICE and without_prices(run) for run in runs]
-    return [None if none else measure.of(run.samples[at]) for run, none in zip(runs, priceless, strict=True)]
+    return [None if _unknown(measure, run) else measure.of(run.samples[at]) for run in runs]
+
+
+def _unknown(measure: Measure, run: Run) -> bool:
+    return (measure is PRICE and without_prices(run)) or (measure is NODES and not run.nodes_known)
 
 
 def _line(columns: Sequence[Sequence[float | None]]) -> PlotLine:
@@ -92,10 +122,12 @@ def _line(columns: Sequence[Sequence[float | None]]) -> PlotLine:
 def plot(comparison: Comparison, measure: Measure, drawn: Sequence[PlotLine]) -> str:
     at = times(comparison)
     most = measure.full or max((v for entry in drawn for v in entry.high if v is not None), default=0.0)
+    least = min((v for entry in drawn for v in entry.low if v is not None), default=0.0)
     span = at[-1] if at and at[-1] else 1.0
-    frame = _Frame(span, axis(0, most or 1.0, BOTTOM, TOP, whole=not measure.unit))
+    whole = not measure.unit or measure is DEVIATION
+    frame = _Frame(span, axis(min(0.0, least), most or 1.0, BOTTOM, TOP, whole=whole))
     label = escape(f"{measure.title} over {age(seconds(comparison.scenario.length))}", quote=True)
-    body = [*_value_axis(frame, measure), *_time_axis(frame, comparison)]
+    body = [*_gaps(frame, comparison), *_value_axis(frame, measure), *_time_axis(frame, comparison)]
     if len(comparison.seeds) > 1:
         body += [_band(frame, at, entry, number) for number, entry in enumerate(drawn)]
     body += [_path(frame, at, entry.mean, number) for number, entry in enumerate(drawn)]
@@ -152,6 +184,18 @@ def clock(begin: datetime, time: float, *, days: bool = False) -> str:
     return f"{begin + timedelta(seconds=time):{'%a %H:%M' if days else '%H:%M'}}"
 
 
+def _gaps(frame: _Frame, comparison: Comparison) -> list[str]:
+    """Where nobody looked at the recorded cluster, as areas."""
+    shapes = []
+    for since, until in comparison.gaps:
+        if since < frame.span:
+            x = frame.x(since)
+            width = max(1.0, round(frame.x(min(until, frame.span)) - x, 1))
+            area = f'x="{x}" y="{TOP}" width="{width}" height="{BOTTOM - TOP}"'
+            shapes.append(f'<rect class="gap" {area}><title>nothing was recorded</title></rect>')
+    return shapes
+
+
 def _path(frame: _Frame, at: Sequence[float], values: Sequence[float | None], number: int) -> str:
     steps, pen = [], "M"
     for time, value in zip(at, values, strict=True):
@@ -164,7 +208,10 @@ def _path(frame: _Frame, at: Sequence[float], values: Sequence[float | None], nu
 
 
 def _band(frame: _Frame, at: Sequence[float], entry: PlotLine, number: int) -> str:
-    known = [(t, low, high) for t, low, high in zip(at, entry.low, entry.high, strict=True) if low is not None]
-    there = [f"{frame.x(time)} {frame.y(high or 0.0)}" for time, _, high in known]
-    back = [f"{frame.x(time)} {frame.y(low)}" for time, low, _ in reversed(known)]
-    return f'<path class="band b{number % COLOURS}" d="M{"L".join(there + back)}Z"/>' if known else ""
+    areas = []
+    whole = groupby(zip(at, entry.low, entry.high, strict=True), key=lambda point: point[1] is not None)
+    for known in (list(points) for is_known, points in whole if is_known):
+        there = [f"{frame.x(time)} {frame.y(high or 0.0)}" for time, _, high in known]
+        back = [f"{frame.x(time)} {frame.y(low or 0.0)}" for time, low, _ in reversed(known)]
+        areas.append(f"M{'L'.join(there + back)}Z")
+    return f'<path class="band b{number % COLOURS}" d="{"".join(areas)}"/>' if areas else ""

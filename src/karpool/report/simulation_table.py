@@ -39,6 +39,7 @@ ROWS: Final = (
     Row("CPU requested, mean", "cpuUtilization", _share, less_is_better=False),
     Row("memory requested, mean", "memoryUtilization", _share, less_is_better=False),
     Row("evictions", "evictions", whole, less_is_better=True),
+    Row("pods deleted at deadlines", "evictionsForced", whole, less_is_better=True),
     Row("moves per pod", "movesPerPod", lambda value: f"{value:.2f}", less_is_better=True),
     Row("time pods waited", "pendingPodSeconds", age, less_is_better=True),
     Row("nodes launched", "nodesLaunched", whole),

@@ -105,7 +105,7 @@ def _result(summary: RunSummary, fee: float) -> TrialResult:
     priced = summary.node_hours - summary.unpriced_node_hours
     return TrialResult(
         cost=round(summary.cost - fee * priced, 9),
-        evictions=summary.evictions + summary.evictions_forced,
+        evictions=(summary.evictions or 0) + (summary.evictions_forced or 0),
         pending_pod_seconds=summary.pending_pod_seconds,
         nodes_launched=summary.nodes_launched,
         node_hours=summary.node_hours,

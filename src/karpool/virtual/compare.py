@@ -123,6 +123,10 @@ class Comparison:
     gaps: tuple[tuple[float, float], ...] = ()
     """Of a recording: from when to when nothing was seen, in seconds."""
 
+    def seen(self, time: float) -> bool:
+        """Whether somebody looked at the recorded cluster at a time; also where nothing was recorded at all."""
+        return not any(since < time < until for since, until in self.gaps)
+
 
 def run(
     scenario: Scenario,

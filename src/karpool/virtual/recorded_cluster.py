@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Final, Self
 
 from karpool.catalog.pricing import node_price
+from karpool.execution.actions import Action, DeletePod
 from karpool.model.pod import Pod
 from karpool.recording.observer import Observer
 from karpool.recording.prices import prices_of
+from karpool.recording.records import Cause
 from karpool.recording.watching import record_store
 from karpool.recording.writer import RecordingWriter
 from karpool.virtual.cluster import VirtualCluster
@@ -44,6 +46,7 @@ class RecordedCluster:
         settings = settings_of_policy(self._cluster.policy, self._cluster.scenario)
         self._observer.consolidated(settings, self._cluster.now)
         self._cluster.api.on_eviction.append(self._eviction)
+        self._cluster.actuator.observers.append(self._action)
         self._every()
 
     def _every(self) -> None:
@@ -59,3 +62,8 @@ class RecordedCluster:
     def _eviction(self, pod: Pod, status: EvictionStatus) -> None:
         if status is EvictionStatus.CREATED:
             self._observer.evicted(pod.key, self._cluster.now)
+
+    def _action(self, action: Action) -> None:
+        """A pod that the controller deletes was given all the time that there was."""
+        if isinstance(action, DeletePod):
+            self._observer.evicted(action.key, self._cluster.now, Cause.FORCED)

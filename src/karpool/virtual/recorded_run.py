@@ -1,4 +1,8 @@
-"""What really happened in a recorded cluster, in the numbers of a simulated one, so that both can be compared."""
+"""What really happened in a recorded cluster, in the numbers of a simulated one, so that both can be compared.
+
+What a recording does not hold is None: interruptions, what the Eviction API refused, launches that failed, and of some
+imports, who was evicted.
+"""
 
 import statistics
 from collections import Counter
@@ -16,6 +20,7 @@ from karpool.recording.parts import open_recording
 from karpool.recording.prices import offer_of
 from karpool.virtual.recorder import DIGITS, HOUR, ClusterSample, Integral, PoolSummary, Run, RunSummary
 
+_COUNTED: Final = {r.Cause.EVICTED: "evictions", r.Cause.FORCED: "evictions_forced"}
 _AMOUNTS: Final = ("price", "unpriced", "nodes", "pods", "pending", "cpu", "memory", "cpuUsed", "memoryUsed")
 
 
@@ -73,6 +78,8 @@ class _Meter:
         self._counts: Counter[str] = Counter()
         self._bound: dict[int, _Bound] = {}
         self._pending: set[int] = set()
+        self._evictions_known = True
+        self._nodes_known = True
 
     def advance(self, now: float) -> None:
         while (due := len(self._samples) * self._every) < now:
@@ -94,6 +101,10 @@ class _Meter:
                 self._bind(record)
             case r.Leaving():
                 self._leave(record)
+            case r.Missing(kind=r.EVICTION) if record.why:
+                self._evictions_known = False
+            case r.Missing(kind="Node") if record.why:
+                self._nodes_known = False
             case r.Died():
                 self._wait(record.pod, waits=False)
                 self._unbind(record.pod)
@@ -168,8 +179,8 @@ class _Meter:
     def _leave(self, record: r.Leaving) -> None:
         self._wait(record.pod, waits=False)
         bound = self._bound.get(record.pod)
-        if record.cause is r.Cause.EVICTED and (bound is None or bound.counts):
-            self._counts["evictions"] += 1
+        if record.cause in _COUNTED and (bound is None or bound.counts):
+            self._counts[_COUNTED[record.cause]] += 1
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -189,9 +200,13 @@ class _Meter:
                 price_per_hour=round(sums["price"].value, DIGITS),
                 cpu_utilization=self._share("cpu", mean=False),
                 memory_utilization=self._share("memory", mean=False),
-                evictions=self._counts["evictions"],
+                evictions=self._known("evictions"),
             )
         )
+
+    def _known(self, name: str) -> int | None:
+        """How many pods left so, if the recording says who was evicted."""
+        return self._counts[name] if self._evictions_known else None
 
     def result(self, length: float) -> Run:
         self._sample(length)
@@ -199,31 +214,32 @@ class _Meter:
         for entry in (*sums.values(), *(entry for pair in self._pools.values() for entry in pair)):
             entry.advance(length)
         mean_pods = sums["pods"].total / length if length else 0.0
+        evictions = self._known("evictions")
         summary = RunSummary(
             seconds=length,
             cost=round(sums["price"].total / HOUR, DIGITS),
             node_hours=round(sums["nodes"].total / HOUR, DIGITS),
             cpu_utilization=self._share("cpu", mean=True),
             memory_utilization=self._share("memory", mean=True),
-            evictions=counts["evictions"],
-            evictions_forced=0,
-            moves_per_pod=round(counts["evictions"] / mean_pods, DIGITS) if mean_pods else None,
+            evictions=evictions,
+            evictions_forced=self._known("evictions_forced"),
+            moves_per_pod=None if evictions is None or not mean_pods else round(evictions / mean_pods, DIGITS),
             pods_created=counts["pods_created"],
             pending_pod_seconds=round(sums["pending"].total, 3),
             pending_pods_at_end=len(self._pending),
             nodes_launched=counts["nodes_launched"],
             nodes_ended=counts["nodes_ended"],
-            failed_launches=0,
-            interruptions=0,
+            failed_launches=None,
+            interruptions=None,
             node_lifetime_seconds_median=round(statistics.median(lifetimes), 3) if lifetimes else None,
             node_lifetime_seconds_mean=round(statistics.fmean(lifetimes), 3) if lifetimes else None,
-            pdb_refusals=0,
-            pdb_wait_seconds=0.0,
+            pdb_refusals=None,
+            pdb_wait_seconds=None,
             nodes_at_end=round(sums["nodes"].value),
             pods_at_end=round(sums["pods"].value),
             unpriced_node_hours=round(sums["unpriced"].total / HOUR, DIGITS),
         )
-        return Run(summary, tuple(self._samples), self._by_pool())
+        return Run(summary, tuple(self._samples), self._by_pool(), self._nodes_known)
 
     def _by_pool(self) -> dict[str, PoolSummary]:
         on = Counter(self._pool_of.get(bound.node, "") for bound in self._bound.values() if bound.counts)

@@ -34,7 +34,7 @@ class ClusterSample(Wire):
     price_per_hour: float
     cpu_utilization: float | None
     memory_utilization: float | None
-    evictions: int
+    evictions: int | None
 
 
 class PoolSummary(Wire, omit_defaults=False):
@@ -45,27 +45,27 @@ class PoolSummary(Wire, omit_defaults=False):
 
 
 class RunSummary(Wire, omit_defaults=False):
-    """The statistics of a run; what is unknown, such as a median of nothing, is null."""
+    """The statistics of a run; what is unknown, such as a median of nothing or what no recording holds, is null."""
 
     seconds: float
     cost: float
     node_hours: float
     cpu_utilization: float | None
     memory_utilization: float | None
-    evictions: int
-    evictions_forced: int
+    evictions: int | None
+    evictions_forced: int | None
     moves_per_pod: float | None
     pods_created: int
     pending_pod_seconds: float
     pending_pods_at_end: int
     nodes_launched: int
     nodes_ended: int
-    failed_launches: int
-    interruptions: int
+    failed_launches: int | None
+    interruptions: int | None
     node_lifetime_seconds_median: float | None
     node_lifetime_seconds_mean: float | None
-    pdb_refusals: int = field(name="pdbRefusals")
-    pdb_wait_seconds: float = field(name="pdbWaitSeconds")
+    pdb_refusals: int | None = field(name="pdbRefusals")
+    pdb_wait_seconds: float | None = field(name="pdbWaitSeconds")
     nodes_at_end: int
     pods_at_end: int
     unpriced_node_hours: float = 0.0
@@ -78,6 +78,8 @@ class Run(NamedTuple):
     summary: RunSummary
     samples: tuple[ClusterSample, ...]
     pools: dict[str, PoolSummary]
+    nodes_known: bool = True
+    """Whether nodes could be seen; if not, zeros say nothing about them."""
 
 
 class Integral:
@@ -217,8 +219,9 @@ class RunRecorder:
             self._refused.setdefault(pod.metadata.uid, now)
 
     def action(self, action: Action) -> None:
-        """Count pods that are deleted, not evicted."""
-        if isinstance(action, DeletePod) and action.key in self._bound:
+        """Count pods that are deleted and were not evicted before."""
+        pod = self.world.store.pods.get(action.key) if isinstance(action, DeletePod) else None
+        if pod is not None and pod.bound and not pod.terminal and not pod.terminating and not pod.is_daemon:
             self._counts["evictions_forced"] += 1
 
     # -- results ---------------------------------------------------------------------------------------------------

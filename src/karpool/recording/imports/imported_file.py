@@ -14,8 +14,6 @@ from karpool.wire.problems import InputError
 
 Report = Callable[[str, int, int | None], None]
 """Takes what is being done, how many steps are done, and how many there are, if known."""
-EVICTIONS: Final = "Eviction"
-"""What `missing` calls evictions where a source does not say which pods were evicted."""
 _EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, OS, ZONE
 from karpool.model.node import Node, NodeStatus
 from karpool.model.pod import Container, Pod, PodSpec, Resources
-from karpool.recording.imports.imported_file import EVICTIONS, ImportedFile, Report
+from karpool.recording.imports.imported_file import ImportedFile, Report
 from karpool.recording.imports.lifetimes import Lifetime, steps
 from karpool.recording.prices import offer_of
+from karpool.recording.records import EVICTION
 from karpool.wire.objects import Condition, Metadata
 from karpool.wire.problems import InputError
 from karpool.wire.quantity import Quantity, parse_quantity
@@ -114,7 +115,7 @@ def import_openb(sources: Sequence[str], file: ImportedFile, report: Report, *, 
         "the trace has no NodePools: name some in a scenario, or nodes stay as they are",
         START,
     )
-    file.lacks((EVICTIONS,), "the trace does not say which pods were evicted", START)
+    file.lacks((EVICTION,), "the trace does not say which pods were evicted", START)
     file.note("where pods ran is a guess, each on the emptiest node, and so are prices")
     nodes = [_node(machine) for machine in machines]
     prices = {offer_of(node.metadata.labels): machine.price for node, machine in zip(nodes, machines, strict=True)}

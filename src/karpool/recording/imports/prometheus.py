@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 
 from karpool.kube.credentials import Credentials, FixedCredentials, TokenFile
-from karpool.recording.imports.imported_file import EVICTIONS, ImportedFile, Report
+from karpool.recording.imports.imported_file import ImportedFile, Report
 from karpool.recording.imports.lifetimes import Step
 from karpool.recording.imports.metric_objects import NodeFacts, PodFacts, number, stamp, workload
 from karpool.recording.imports.prometheus_api import (
@@ -29,6 +29,7 @@ from karpool.recording.imports.prometheus_api import (
     checked_address,
 )
 from karpool.recording.observer import Observer
+from karpool.recording.records import EVICTION
 from karpool.wire.problems import InputError
 
 SOURCE: Final = "prometheus"
@@ -125,7 +126,7 @@ class _Importer:
         self.observer = self.file.begin(self.asked.start, SOURCE)
         kinds = ("NodePool", "NodeClaim", "PodDisruptionBudget", "DaemonSet")
         self.file.lacks(kinds, _UNKNOWN, self.asked.start)
-        self.file.lacks((EVICTIONS,), "metrics do not say which pods were evicted", self.asked.start)
+        self.file.lacks((EVICTION,), "metrics do not say which pods were evicted", self.asked.start)
         self.file.note(_RULES)
         at, points, steps = start, self.asked.points, int((end - start) / step) + 1
         while at <= end:

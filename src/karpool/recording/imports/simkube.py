@@ -19,9 +19,10 @@ from karpool.model.decoding import read_object
 from karpool.model.kinds import KINDS, find_kind
 from karpool.model.pod import Pod
 from karpool.recording.history import RECORDED
-from karpool.recording.imports.imported_file import EVICTIONS, ImportedFile, Report
+from karpool.recording.imports.imported_file import ImportedFile, Report
 from karpool.recording.imports.lifetimes import Lifetime, Step, steps
 from karpool.recording.observer import Observer
+from karpool.recording.records import EVICTION
 from karpool.wire.objects import Metadata, OwnerReference
 from karpool.wire.problems import InputError
 
@@ -73,7 +74,7 @@ def import_simkube(sources: Sequence[str], file: ImportedFile, report: Report) -
     importer = _SimkubeImporter(name, trace, file.begin(start, SOURCE), start)
     why = "the trace has no nodes and no NodePools: name NodePools in a scenario"
     file.lacks(("Node", "NodeClaim", "NodePool"), why, start)
-    file.lacks((EVICTIONS,), "the trace does not say which pods were evicted", start)
+    file.lacks((EVICTION,), "the trace does not say which pods were evicted", start)
     importer.play(events, report)
     for note in importer.notes():
         file.note(note)

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from karpool.model.loading import Loaded, load
 from karpool.recording.history import RECORDED
-from karpool.recording.imports.imported_file import EVICTIONS, ImportedFile, Report
+from karpool.recording.imports.imported_file import ImportedFile, Report
+from karpool.recording.records import EVICTION
 from karpool.wire.problems import InputError
 from karpool.wire.sources import find_sources
 
@@ -37,7 +38,7 @@ def import_snapshots(sources: Sequence[str], file: ImportedFile, report: Report)
         loaded = load([name], stdin=sys.stdin.buffer)
         if observer is None:
             observer = file.begin(at, SOURCE)
-            file.lacks((EVICTIONS,), _WHY_NOT, at)
+            file.lacks((EVICTION,), _WHY_NOT, at)
         observer.listed(loaded.objects, at, _kinds(loaded))
         observer.alive(at)
 

@@ -1,0 +1,62 @@
+"""What a recording says of its own run: who left and why, and null where it does not say."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.factories import node, pod
+from tests.virtual.worlds import BY_PREFIXES, CATALOG, HOUR, POOL
+
+from karpool.model.objects import Objects
+from karpool.recording.observer import Observer
+from karpool.recording.writer import RecordingWriter
+from karpool.report.simulation_document import numbers, series
+from karpool.report.simulation_table import ROWS, written
+from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.recorded_cluster import RecordedCluster
+from karpool.virtual.recorded_run import recorded_run
+from karpool.virtual.recorder import Run
+from karpool.virtual.scenario import read_scenario
+
+START = datetime(2026, 11, 16, 8, tzinfo=UTC)
+EXPIRING = POOL.replace(
+    "spec:\n        requirements",
+    "spec:\n        expireAfter: 20m\n        terminationGracePeriod: 5m\n        requirements",
+)
+HELD = "workloads: [{name: web, cpu: 500m, replicas: 4, protection: {maxUnavailable: 0}}]"
+
+
+def really(path: Path, length: float) -> Run:
+    return recorded_run(path, CATALOG, length=length, every=60.0)
+
+
+def test_pods_that_are_deleted_at_a_deadline_are_no_evictions_and_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "expiring.recording"
+    cluster = VirtualCluster(read_scenario(EXPIRING + HELD), CATALOG, policy=BY_PREFIXES, seed=1)
+    with RecordedCluster(cluster, path):
+        cluster.run(HOUR)
+    simulated, recorded = cluster.recorder.summary(), really(path, HOUR).summary
+    assert simulated.evictions_forced == recorded.evictions_forced >= 4
+    assert simulated.evictions == recorded.evictions == 0
+
+
+@pytest.mark.parametrize("kind", ["", "Eviction", "Node"])
+def test_what_a_recording_does_not_hold_is_unknown_and_not_zero(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "some.recording"
+    with RecordingWriter(path, START) as writer:
+        observer = Observer(writer.history, writer.write)
+        if kind:
+            observer.missed(kind, "the source does not say", START)
+        observer.listed(Objects(nodes=() if kind == "Node" else (node("n1"),), pods=(pod("web", node="n1"),)), START)
+        observer.alive(START + timedelta(hours=1))
+    run = really(path, HOUR)
+    summary = {name: values[0] for name, values in numbers((run,)).items()}
+    never = {"interruptions", "failedLaunches", "pdbRefusals", "pdbWaitSeconds"}
+    evictions, machines = {"evictions", "evictionsForced", "movesPerPod"}, {"nodeHours", "nodesAtEnd", "nodesLaunched"}
+    nobody_knows = never | {"Eviction": evictions, "Node": machines}.get(kind, set())
+    for name in never | evictions | machines:
+        assert (summary[name] is None) is (name in nobody_knows), name
+    assert (series((run,))["evictions"][-1] is None) is (kind == "Eviction")
+    assert (series((run,))["nodes"][-1] is None) is (kind == "Node")
+    (row,) = (row for row in ROWS if row.key == "interruptions")
+    assert written(row, summary) == "?"
