@@ -126,6 +126,19 @@ def test_a_windows_node_costs_nobody_knows_what_unless_its_label_says_it(tmp_pat
     assert prices == {"linux": 0.096, "windows": None, "labelled": 0.188}
 
 
+def test_no_pod_moves_to_a_windows_node_that_has_no_taint_unless_it_asks_for_windows(tmp_path: Path) -> None:
+    windows = aks_node("akswin000000", "win", os="windows", cpu="16", memory="64Gi")
+    users = [aks_node(f"aks-user-1-vmss00000{at}", "user", zone="eastus-1") for at in range(2)]
+    manifests = [windows, *one_pod_each(users, cpu="1500m", tolerations=EVERYTHING), pod("iis-1", "akswin000000")]
+    assert plan_of(tmp_path, manifests)["commands"] == []
+    told = " ".join(run(tmp_path, manifests, "explain", "aks-user-1-vmss000000").split())
+    assert "1: runs Windows, which the pod does not ask for" in told
+    assert "it would drain" not in run(tmp_path, manifests, "compact", "--plan")
+    asking = [windows, *one_pod_each(users, cpu="1500m", selector={"kubernetes.io/os": "windows"})]
+    (command,) = plan_of(tmp_path, asking)["commands"]
+    assert {entry["to"] for entry in command["placements"]} == {"akswin000000"}
+
+
 @pytest.mark.parametrize("zone", ["0", "1", "2"])
 def test_an_aks_node_outside_zones_is_labelled_with_its_fault_domain_and_costs_what_the_region_does(
     zone: str, tmp_path: Path

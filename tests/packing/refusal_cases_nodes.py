@@ -15,7 +15,7 @@ from tests.factories import (
 )
 from tests.packing.refusal_cases import BIG, DRIVER, N1, N2, PVC, WEB, on_nodes
 
-from karpool.model.labels import ARCH, HOSTNAME, ZONE
+from karpool.model.labels import ARCH, HOSTNAME, OS, ZONE
 from karpool.packing.refusal_messages import Rule
 
 NODE_CASES = [
@@ -76,6 +76,13 @@ NODE_CASES = [
         nodes=[node(cordoned=True)],
         rule=Rule.TAINT,
         says="1 node: taint node.kubernetes.io/unschedulable:NoSchedule",
+    ),
+    on_nodes(
+        "a Windows node",
+        pod=pod(),
+        nodes=[node(labels={OS: "windows"})],
+        rule=Rule.SYSTEM,
+        says="1 node: runs Windows, which the pod does not ask for",
     ),
     on_nodes(
         "a label",

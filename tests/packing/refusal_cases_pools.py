@@ -21,7 +21,7 @@ from tests.factories import (
 from tests.packing.refusal_cases import DRIVER, N1, N2, PVC, WEB, Case, in_pool
 
 from karpool.catalog.instance_types import Catalog, Offering
-from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, RESERVATION_ID, RESERVED, ZONE
+from karpool.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, RESERVATION_ID, RESERVED, ZONE
 from karpool.model.nodepool import PoolRequirement
 from karpool.model.pod import Container, Resources
 from karpool.model.requirements import Requirements
@@ -49,6 +49,14 @@ POOL_CASES = [
         pool=node_pool(taints=["team=blue"]),
         rule=Rule.TAINT,
         says="taint team=blue:NoSchedule",
+    ),
+    in_pool(
+        "a pool of Windows nodes",
+        pod=pod(),
+        pool=node_pool(requirements=[(OS, "In", "windows")]),
+        rule=Rule.SYSTEM,
+        says="runs Windows, which the pod does not ask for",
+        count=0,
     ),
     in_pool(
         "a pool's requirement",

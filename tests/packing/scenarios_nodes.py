@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgspec.structs import replace
 from tests.factories import (
     GPU_A,
     LONG_AGO,
@@ -24,9 +25,11 @@ from tests.factories import (
 from tests.packing.scenarios import Scenario, T, one_pod, pods
 
 from karpool.catalog.instance_types import Catalog
-from karpool.model.labels import ARCH, ZONE
-from karpool.model.pod import Pod
+from karpool.model.labels import ARCH, OS, WINDOWS_BUILD, ZONE
+from karpool.model.pod import Pod, PodSystem
+from karpool.model.scheduling import Toleration
 
+WINDOWS_NODE = node("n1", labels={OS: "windows", WINDOWS_BUILD: "10.0.20348"})
 FIVE = incremental_types(5)
 
 
@@ -79,6 +82,45 @@ EXISTING = [
         new_nodes=0,
     ),
     one_pod("no new nodes", fails=True, asked={"existing_only": True}),
+    one_pod("a Windows node and a pod that does not ask for it", nodes=[WINDOWS_NODE], new_nodes=1),
+    one_pod(
+        "toleration is no wish for Windows",
+        nodes=[WINDOWS_NODE],
+        tolerations=[Toleration(operator="Exists")],
+        new_nodes=1,
+    ),
+    one_pod(
+        "any system is no wish for Windows", nodes=[WINDOWS_NODE], require=[(OS, "In", "linux", "windows")], new_nodes=1
+    ),
+    one_pod(
+        "a pod whose selector asks for Windows",
+        nodes=[node("n0"), WINDOWS_NODE],
+        selector={OS: "windows"},
+        placed_on={"web-1": "n1"},
+    ),
+    one_pod(
+        "a pod whose affinity asks for Windows",
+        nodes=[node("n0"), WINDOWS_NODE],
+        require=[(OS, "NotIn", "linux"), (OS, "Exists")],
+        placed_on={"web-1": "n1"},
+    ),
+    one_pod(
+        "a pod that asks for a build of Windows",
+        nodes=[node("n0"), WINDOWS_NODE],
+        require=[(WINDOWS_BUILD, "Exists")],
+        placed_on={"web-1": "n1"},
+    ),
+    Scenario(
+        name="a pod that is said to be one of Windows",
+        pods=[replace(pod(), spec=replace(pod().spec, os=PodSystem(name="windows")))],
+        nodes=[node("n0"), WINDOWS_NODE],
+        placed_on={"web-1": "n1"},
+    ),
+    one_pod(
+        "no new Windows node for a pod that does not ask for it",
+        fails=True,
+        pools=[node_pool(requirements=[(OS, "In", "windows")])],
+    ),
     one_pod("a cordoned node", nodes=[node("n1", cordoned=True)], new_nodes=1),
     one_pod(
         "a node that is too full", nodes=[node("n1", cpu=1)], bound=[pod("a-1", cpu="0.8", node="n1")], new_nodes=1

@@ -24,6 +24,7 @@ from karpool.cluster.pairing import join
 from karpool.cluster.volumes import VolumeIndex
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.objects import Objects
+from karpool.model.operating_systems import needs_windows, runs_windows
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
@@ -135,6 +136,7 @@ class _Existing:
         labels, rules = self.state.labels, rider.constraints
         return (
             untolerated(self.state.taints, level.tolerations) is None
+            and (needs_windows(level.requirements) or not runs_windows(labels))
             and self._attaches(rules.attached)
             and not clash(rules.ports, self.ports)
             and min(self.free.values()) >= 0

@@ -15,6 +15,7 @@ from karpool.cluster.daemons import Daemon
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import ResourceTable
 from karpool.model.labels import CAPACITY_TYPE, HOSTNAME, INITIALIZED, REGISTERED, RESERVATION_ID, RESERVED
+from karpool.model.operating_systems import needs_windows
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements, one_of
 from karpool.model.scheduling import untolerated
@@ -161,6 +162,8 @@ class Supply:
         """What a claim becomes with one more pod, or None if it cannot take it."""
         ports = [port for other in claim.riders for port in other.constraints.ports]
         if untolerated(claim.template.taints, level.tolerations) or clash(rider.constraints.ports, ports):
+            return None
+        if needs_windows(claim.template.requirements) and not needs_windows(level.requirements):
             return None
         wanted = self._joined(claim.requirements, level.requirements)
         if wanted is None:

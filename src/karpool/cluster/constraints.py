@@ -14,6 +14,8 @@ import msgspec
 from karpool.cluster.codes import GroupKind
 from karpool.cluster.groups import Group, NodeFilter, affinity_group, spread_group, together
 from karpool.cluster.volumes import NO_VOLUMES, VolumeNeeds
+from karpool.model.labels import OS
+from karpool.model.operating_systems import WINDOWS
 from karpool.model.pod import Pod
 from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import Affinity, PodAffinity, SpreadConstraint, Toleration
@@ -160,6 +162,9 @@ class _SoftConstraints:
     tolerant: bool
 
 
+_ON_WINDOWS: Final = Requirements.of_labels({OS: WINDOWS})
+
+
 class _Reader:
     """Reads the rules of a pod; preferences come heaviest first."""
 
@@ -168,6 +173,9 @@ class _Reader:
         self.namespaces = namespaces
         self.affinity = pod.spec.affinity
         self.selector = Requirements.of_labels(pod.spec.node_selector)
+        if pod.spec.os is not None and pod.spec.os.name == WINDOWS:
+            # kube-scheduler does not look at it, but no kubelet of another system runs the pod.
+            self.selector = self.selector.intersect(_ON_WINDOWS)
         node = self.affinity.node_affinity if self.affinity else None
         required = node.required.node_selector_terms if node and node.required else ()
         self.terms = tuple(term.requirements for term in required)

@@ -14,12 +14,13 @@ from karpool.cluster.daemons import Daemon
 from karpool.cluster.groups import NodeFilter, hard
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import Signature
-from karpool.model.labels import HOSTNAME
+from karpool.model.labels import HOSTNAME, OS
+from karpool.model.operating_systems import WINDOWS, needs_windows
 from karpool.model.requirements import Requirement, Requirements
 from karpool.model.scheduling import Taint, Toleration, untolerated
 
 Mask = npt.NDArray[np.uint8]
-ABSENT = 0
+ABSENT, UNSEEN = 0, -1
 
 
 class ShapeTable(ColumnTable):
@@ -32,8 +33,9 @@ class ShapeTable(ColumnTable):
 
     def __init__(self) -> None:
         super().__init__()
-        self.keys: dict[str, int] = {}
-        self.values: list[dict[str, int]] = []
+        # No pod has to mention the system for it to matter.
+        self.keys: dict[str, int] = {OS: 0}
+        self.values: list[dict[str, int]] = [{}]
         self.ids: dict[tuple[tuple[int, ...], int], int] = {}
         self.taint_sets: dict[tuple[Taint, ...], int] = {}
         self._judged = self._signatures = self._filters = 0
@@ -99,6 +101,8 @@ class ShapeTable(ColumnTable):
         mask = self._meets(signature.requirements, first) & self._tolerates(signature.tolerations, first)
         if signature.volumes:
             mask &= self._meets_any(signature.volumes, first)
+        if not needs_windows(signature.requirements):
+            mask &= self.columns[first : self.size, self.keys[OS]] != self.values[self.keys[OS]].get(WINDOWS, UNSEEN)
         return mask
 
     def _seen_by(self, nodes: NodeFilter, first: int) -> Mask:

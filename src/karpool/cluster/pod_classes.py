@@ -11,7 +11,15 @@ import msgspec
 import numpy as np
 
 from karpool.cluster.arrays import Array, ColumnTable, Ragged, column
-from karpool.cluster.constraints import ANY_ADDRESS, Constraints, Level, Port, uses_devices, without_node_affinity
+from karpool.cluster.constraints import (
+    ANY_ADDRESS,
+    Constraints,
+    Level,
+    Port,
+    host_ports,
+    uses_devices,
+    without_node_affinity,
+)
 from karpool.cluster.resources import ATTACH, CPU, MEMORY, ResourceTable
 from karpool.cluster.topology import Topology
 from karpool.model.pod import Pod
@@ -165,10 +173,11 @@ def rules_key(pod: Pod, *, pinned: bool) -> bytes:
     affinity = without_node_affinity(spec.affinity) if pinned else spec.affinity
     spread = spec.topology_spread_constraints
     pods_matter = bool(spread) or (affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity))
-    ports = [c.ports for c in spec.containers if c.ports]
+    ports = host_ports(pod)
     devices = uses_devices(pod)
     selects_by_label = pods_matter and _uses_own_labels(pod)
-    if not (spec.node_selector or affinity or spread or ports or spec.tolerations or devices):
+    system = "" if spec.os is None else spec.os.name
+    if not (spec.node_selector or affinity or spread or ports or spec.tolerations or devices or system):
         return b""
     return _encode(
         (
@@ -178,6 +187,7 @@ def rules_key(pod: Pod, *, pinned: bool) -> bytes:
             spread,
             ports,
             devices,
+            system,
             meta.namespace if pods_matter else "",
             meta.labels if selects_by_label else {},
         )

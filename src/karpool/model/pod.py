@@ -94,6 +94,10 @@ class WorkloadReference(Wire):
     pod_group_replica_key: str = ""
 
 
+class PodSystem(Wire):
+    name: str = ""
+
+
 class PodSpec(Wire):
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -103,6 +107,7 @@ class PodSpec(Wire):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     overhead: Amounts = {}
+    os: PodSystem | None = None
     resources: Resources = Resources()
     priority: int | None = None
     priority_class_name: str = ""

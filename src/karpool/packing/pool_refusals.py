@@ -17,6 +17,7 @@ from karpool.cluster.resources import ATTACH, PODS
 from karpool.model.labels import HOSTNAME
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
+from karpool.model.operating_systems import NOT_FOR_WINDOWS, needs_windows
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.model.scheduling import untolerated
 from karpool.model.unreadable import UNKNOWN
@@ -157,6 +158,7 @@ class _Check:
         """What refuses the pod; if no check does, the pod has to wait."""
         checks = (
             self._taint,
+            self._system,
             self._unusable,
             self._label,
             self._volume,
@@ -180,6 +182,11 @@ class _Check:
     def _taint(self) -> tuple[Mask, Rule, str] | None:
         taint = untolerated(self.template.taints, self.signature.tolerations)
         return None if taint is None else (self.usable, Rule.TAINT, f"taint {taint}")
+
+    def _system(self) -> tuple[Mask, Rule, str] | None:
+        if not needs_windows(self.template.requirements) or needs_windows(self.signature.requirements):
+            return None
+        return self.usable, Rule.SYSTEM, NOT_FOR_WINDOWS
 
     def _unusable(self) -> tuple[Mask, Rule, str] | None:
         suitable = self.pools.suitable[self.pool]

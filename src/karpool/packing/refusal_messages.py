@@ -25,6 +25,7 @@ class Rule(StrEnum):
 
     REFUSED = "Refused"
     TAINT = "Taint"
+    SYSTEM = "OperatingSystem"
     LABEL = "Label"
     VOLUME = "Volume"
     ATTACH_LIMIT = "AttachLimit"

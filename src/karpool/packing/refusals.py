@@ -20,6 +20,7 @@ from karpool.cluster.nodes import StateNode
 from karpool.cluster.pod_classes import NO_CLASS, Signature
 from karpool.model.labels import HOSTNAME
 from karpool.model.managers import takes_no_pods
+from karpool.model.operating_systems import NOT_FOR_WINDOWS, needs_windows, runs_windows
 from karpool.model.requirements import Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing import refusal_messages as messages
@@ -172,6 +173,8 @@ def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
     taint = untolerated(node.taints, signatures[0].tolerations)
     if taint is not None:
         return Rule.TAINT, f"taint {taint}"
+    if runs_windows(node.labels) and not any(needs_windows(signature.requirements) for signature in signatures):
+        return Rule.SYSTEM, NOT_FOR_WINDOWS
     missed = [_missed_label(node, signature.requirements) for signature in signatures]
     if all(missed):
         return Rule.LABEL, f"requires {messages.listing(dict.fromkeys(missed), 'or')}"

@@ -14,6 +14,7 @@ from karpool.cluster.groups import Group, hard
 from karpool.cluster.pod_classes import Signature
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
+from karpool.model.operating_systems import needs_windows
 from karpool.model.requirements import ANY, Requirement, Requirements
 from karpool.model.scheduling import untolerated
 from karpool.packing.kernels.columns import UNSET
@@ -101,6 +102,7 @@ class TableCache:
         self.tolerates = np.zeros((size, max(1, len(pools))), dtype=np.uint8)
         self.volumes = Ragged()
         self._host_requirements: list[Requirement] = []
+        windows = [needs_windows(template.requirements) for template in pools]
         for number, signature in enumerate(signatures):
             self.incoming[number] = self.requirements.incoming_number(signature.requirements.without(HOSTNAME))
             self.volumes.append([self.requirements.incoming_number(alternative) for alternative in signature.volumes])
@@ -110,7 +112,9 @@ class TableCache:
                 self.new_host[number] = host.complement and not host.bounded
                 self._host_requirements.append(host)
             for pool, template in enumerate(pools):
-                self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None
+                self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None and (
+                    needs_windows(signature.requirements) or not windows[pool]
+                )
 
     def _judge_classes(self) -> None:
         domains = self.snapshot.topology.domains

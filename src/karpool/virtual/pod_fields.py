@@ -18,7 +18,7 @@ _IGNORED: Final = {
     "": [
         "activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy",
         "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID",
-        "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "os", "preemptionPolicy",
+        "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "preemptionPolicy",
         "readinessGates", "restartPolicy", "runtimeClassName", "schedulingGates", "schedulingGroup",
         "securityContext", "serviceAccount", "serviceAccountName", "setHostnameAsFQDN",
         "shareProcessNamespace", "subdomain", "workloadRef",
