@@ -119,7 +119,7 @@ def test_node_claims_keep_the_same_rules() -> None:
         "metadata": {"name": "c"},
         "spec": {"requirements": [{"key": "k", "operator": "Near"}], "expireAfter": "5d", "nodeClassRef": CLASS},
     }
-    with pytest.raises(InputError, match=r"NodeClaim c: spec.expireAfter: '5d' is not a duration"):
+    with pytest.raises(InputError, match=r"NodeClaim c: spec.requirements\[0\].operator: 'Near' is not an operator"):
         load(["-"], stdin=io.BytesIO(json.dumps(claim).encode()))
     claim["spec"] = {"requirements": [{"key": "k", "operator": "Near"}]}
     problems = validate(read(["-"], stdin=io.BytesIO(json.dumps(claim).encode())))

@@ -59,7 +59,7 @@ def test_a_claim_without_a_pool_stands_alone() -> None:
 
 
 def test_a_broken_object_is_reported_once_and_counts_as_there() -> None:
-    broken_pool = {**POOL, "spec": {"weight": "much"}}
+    broken_pool = {**POOL, "spec": {"template": {"spec": CLAIM["spec"]}, "weight": "much"}}
     broken_node = {**NODE, "status": {"capacity": {"cpu": "x"}}}
     problems = problems_of(broken_pool, CLAIM, broken_node, pod())
     assert [problem.object for problem in problems] == ["NodePool p", "Node n"]

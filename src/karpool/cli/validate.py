@@ -121,7 +121,7 @@ def _unreadable_notes(loaded: Loaded) -> Iterator[Problem]:
     from karpool.disruption.brakes.launch_failures import failed_launch
     from karpool.disruption.brakes.ledger import ledger_of
 
-    objects = loaded.objects
+    objects = loaded.all_objects
     pools = product(("NodePool",), objects.node_pools, (ledger_of, harm_of))
     claims = product(("NodeClaim",), objects.node_claims, (failed_command, failed_launch))
     notes: Iterable[tuple[str, Any, Callable[[Any], object]]] = chain(pools, claims)
@@ -136,18 +136,18 @@ def _unreadable_notes(loaded: Loaded) -> Iterator[Problem]:
 def _stray_settings(loaded: Loaded) -> Iterator[Problem]:
     from karpool.execution.stray_annotations import stray_settings
 
-    for kind, key, flaw in stray_settings(loaded.objects):
+    for kind, key, flaw in stray_settings(loaded.all_objects):
         yield loaded.problem(flaw, kind, key)
 
 
 def _pauses(loaded: Loaded) -> Iterator[Problem]:
-    for pool in loaded.objects.node_pools:
+    for pool in loaded.all_objects.node_pools:
         for flaw in pause_flaws(pool):
             yield loaded.problem(flaw, "NodePool", pool.key)
 
 
 def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
-    for pod in loaded.objects.pods:
+    for pod in loaded.all_objects.pods:
         if (reason := ignored_protection(pod)) is not None:
             flaw = Flaw(annotation_path(DO_NOT_DISRUPT), str(reason.code), reason.message)
             yield loaded.problem(flaw, "Pod", pod.key, reason.object)

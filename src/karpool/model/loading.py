@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from karpool.model import provisioner
+from karpool.model.consequences import within
 from karpool.model.decoding import ObjectReading, Raw, read_object, read_provisioner
 from karpool.model.kinds import KINDS, Kind, find_kind, qualified_kind
 from karpool.model.misspelt import probably_meant
@@ -58,6 +59,13 @@ class Loaded:
     warnings: tuple[Problem, ...] = ()
     problems: tuple[Problem, ...] = ()
     omissions: tuple[Problem, ...] = ()
+    mended: Objects = field(default_factory=Objects)
+    """Of objects that cannot be read what can be: to look for more problems, not to decide."""
+
+    @property
+    def all_objects(self) -> Objects:
+        """Sound or not: for whoever looks for problems."""
+        return Objects(**{name: (*kept, *getattr(self.mended, name)) for name, kept in asdict(self.objects).items()})
 
     def file_of(self, kind: str, key: str) -> str:
         origin = self.origins.get((kind, key))
@@ -126,10 +134,12 @@ class _Reader:
     warnings: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     omissions: list[Problem] = field(default_factory=list)
+    mended: dict[str, list[Any]] = field(default_factory=dict)
 
     def loaded(self) -> Loaded:
         return Loaded(
-            objects=Objects(**{name: tuple(listed) for name, listed in self.collections.items()}),
+            objects=_objects(self.collections),
+            mended=_objects(self.mended),
             kinds=dict(sorted(self.kinds.items())),
             listed=frozenset(self.listed | {kind for kind, _ in self.origins}),
             skipped=dict(sorted(self.skipped.items())),
@@ -231,8 +241,10 @@ class _Reader:
         self.warnings += [_placed(flaw, origin, about) for flaw in reading.warnings]
         if reading.object is not None:
             self._collect(reading.object, origin, kind, name)
+        elif reading.mended is not None and not any(within("metadata.name", flaw.field) for flaw in reading.refused):
+            self._collect(reading.mended, origin, kind, name, mended=True)
 
-    def _collect(self, obj: Object, origin: Origin, kind: Kind, name: str) -> None:
+    def _collect(self, obj: Object, origin: Origin, kind: Kind, name: str, *, mended: bool = False) -> None:
         metadata = obj.metadata
         if not metadata.name:
             about = f"{name} in {origin}"
@@ -250,11 +262,16 @@ class _Reader:
             self._refuse(origin, f"{name} {obj.key}", _duplicate(self.origins[identity], origin))
             return
         self.origins[identity] = origin
-        self.kinds[name] += 1
-        self.collections.setdefault(kind.collection_of(obj.name) or kind.collection, []).append(obj)
+        self.kinds[name] += not mended
+        collections = self.mended if mended else self.collections
+        collections.setdefault(kind.collection_of(obj.name) or kind.collection, []).append(obj)
 
     def _refuse(self, origin: Origin, about: str, flaw: Flaw) -> None:
         self.problems.append(_placed(flaw, origin, about))
+
+
+def _objects(collections: Mapping[str, list[Any]]) -> Objects:
+    return Objects(**{name: tuple(listed) for name, listed in collections.items()})
 
 
 def _placed(flaw: Flaw, origin: Origin, about: str) -> Problem:

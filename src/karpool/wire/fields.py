@@ -4,7 +4,7 @@ import re
 import types
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
@@ -44,8 +44,19 @@ def written_path(path: Path) -> str:
     return text
 
 
-def explain(error: Exception, kind: Any, value: Any, at: Path = ()) -> Flaw:
-    """A decoder's error about `value`, which is found at a path, as a field and a sentence."""
+class Broken(NamedTuple):
+    """A place in a value that cannot be read, or that is missing, and why."""
+
+    path: Path
+    flaw: Flaw
+
+
+def explain(error: Exception, kind: Any, value: Any) -> Flaw:
+    """A decoder's error about `value` as a field and a sentence."""
+    return _located(error, kind, value).flaw
+
+
+def _located(error: Exception, kind: Any, value: Any, at: Path = ()) -> Broken:
     text = str(error)
     place = _AT.fullmatch(text)
     what = place["what"] if place else text
@@ -53,11 +64,15 @@ def explain(error: Exception, kind: Any, value: Any, at: Path = ()) -> Flaw:
     path = (*at, *inner)
     missing = _MISSING.fullmatch(what)
     if missing:
-        return Flaw(written_path((*path, missing[1])), "MissingField", _MISSING_HERE)
-    return Flaw(written_path(path), "InvalidValue", _sentence(what, expected)[:_LONGEST_MESSAGE])
+        return _missing((*path, missing[1]))
+    return Broken(path, Flaw(written_path(path), "InvalidValue", _sentence(what, expected)[:_LONGEST_MESSAGE]))
 
 
-def every_flaw(kind: Any, value: Any, path: Path = ()) -> Iterator[Flaw]:
+def _missing(path: Path) -> Broken:
+    return Broken(path, Flaw(written_path(path), "MissingField", _MISSING_HERE))
+
+
+def every_flaw(kind: Any, value: Any, path: Path = ()) -> Iterator[Broken]:
     """Each value inside of a value that cannot be read, in the order in which they are written; at least one."""
     if kind is object:
         return  # nothing is known of it, so that anything will do
@@ -67,13 +82,13 @@ def every_flaw(kind: Any, value: Any, path: Path = ()) -> Iterator[Flaw]:
         inner = _inner_flaws(kind, value, path)
         first = next(inner, None)
         if first is None:
-            yield explain(error, kind, value, path)
+            yield _located(error, kind, value, path)
         else:
             yield first
             yield from inner
 
 
-def _inner_flaws(kind: Any, value: Any, path: Path) -> Iterator[Flaw]:
+def _inner_flaws(kind: Any, value: Any, path: Path) -> Iterator[Broken]:
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from every_flaw(step(kind, index), item, (*path, index))
@@ -84,7 +99,7 @@ def _inner_flaws(kind: Any, value: Any, path: Path) -> Iterator[Flaw]:
     for struct in _members(kind):
         for field in _required(struct):
             if field not in value:
-                yield Flaw(written_path((*path, field)), "MissingField", _MISSING_HERE)
+                yield _missing((*path, field))
 
 
 def _sentence(what: str, expected: Any) -> str:
@@ -170,6 +185,11 @@ def _required(kind: Any) -> tuple[str, ...]:
     if _fields(kind) is None:
         return ()
     return tuple(field.encode_name for field in msgspec.structs.fields(kind) if field.required)
+
+
+def required_fields(kind: Any) -> tuple[str, ...]:
+    """The fields that a value of this type, a struct or a union with one, cannot do without."""
+    return tuple(field for member in _members(kind) for field in _required(member))
 
 
 def _options(kind: Any) -> tuple[str, ...]:

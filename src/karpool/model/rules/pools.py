@@ -161,7 +161,11 @@ def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
     yield from _label_flaws(template.metadata.labels)
     yield from _taint_flaws(template.spec)
     yield from schedule_flaws(pool.spec.disruption.budgets, "spec.disruption.budgets")
-    yield from schedule_flaws(written_budgets(pool) or (), annotation_path(BUDGETS))
+    try:
+        annotated = written_budgets(pool)
+    except AnnotationError:
+        return  # said already: `refused_pool` reads it, too
+    yield from schedule_flaws(annotated or (), annotation_path(BUDGETS))
 
 
 def rate_flaws(namespace: Namespace) -> Iterator[Flaw]:

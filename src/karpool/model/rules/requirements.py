@@ -69,7 +69,7 @@ def requirement_name_flaws(listed: Sequence[PoolRequirement], path: str) -> Iter
         for position, value in enumerate(entry.values):
             if message := wrong_value(value):
                 yield Flaw(f"{path}[{index}].values[{position}]", "LabelValue", message)
-        if canonical(entry.key) == CAPACITY_TYPE:
+        if canonical(entry.key) == CAPACITY_TYPE and entry.operator in OPERATORS:
             yield from _capacity_type_flaws(entry, f"{path}[{index}]")
 
 
