@@ -204,6 +204,11 @@ def test_ctrl_c_prints_what_is_done_and_the_file_goes_on_from_there(small: str, 
     row("an unknown name", arguments=["--set", "consolidate=5m"], message="--set: there is no setting 'consolidate'"),
     row("an unknown pool", arguments=["--set", "weight@spot=5"], message="there is no NodePool 'spot' among 1"),
     row("an unknown type", arguments=["--set", "onlyTypes=today,x9.*"], message="there is no instance type 'x9.*'"),
+    row(
+        "what validate refuses",
+        arguments=["--set", "consolidateAfter=-5m"],
+        message="'-5m' is not allowed; write whole",
+    ),
     row("a name twice", arguments=["--set", "weight=5", "--set", "weight=6"], message="weight is there twice"),
     row("a wrong place", arguments=["--set", "weight=5", "--on", "moon"], message="--on: 'moon' is no place to run"),
     row("an unknown policy", arguments=["--set", "weight=5", "--policy", "calm"], message="has no policy 'calm'"),
@@ -213,6 +218,15 @@ def test_bad_input_is_one_line_before_anything_runs(small: str, arguments: list[
     result = run("sweep", small, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_value_that_one_of_the_pools_cannot_have_is_one_line_before_anything_runs(small: str) -> None:
+    file = Path(small)
+    file.write_text(file.read_text().replace("spec: {", "spec: {replicas: 2, "))
+    result = run("sweep", small, "--set", "weight=today,5")
+    assert result.exit_code == 2
+    assert "weight=5: NodePool general: spec.weight is not allowed together with replicas" in result.stderr
     assert result.stderr.count("\n") == 1
 
 

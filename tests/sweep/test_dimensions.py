@@ -8,7 +8,8 @@ from tests.tables import row, table
 from karpool.disruption.what_if.pool_knobs import Budgets, ConsolidateAfter, PoolWeight
 from karpool.disruption.what_if.setting_knobs import SpotToSpot
 from karpool.disruption.what_if.type_knobs import ForbidTypes
-from karpool.sweep.dimensions import NAMES, knobs_of, read_dimension
+from karpool.sweep.dimensions import knobs_of, read_dimension
+from karpool.sweep.values import NAMES
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import InputError
 
@@ -41,6 +42,8 @@ def test_settings_become_the_knobs_of_a_what_if() -> None:
     row("percentages", text="budgets=5%..50%", ends=("5%", "50%")),
     row("numbers", text="evictionPrice=0..0.05", ends=("0", "0.05")),
     row("from nothing", text="gracePeriod=0s..1h", ends=("0s", "1h")),
+    row("from nothing, without a unit", text="budgets=0..100%", ends=("0%", "100%")),
+    row("whole numbers", text="weight=0..100", ends=("0", "100")),
 )
 def test_a_range_draws_values_between_its_ends(text: str, ends: tuple[str, str]) -> None:
     span = read_dimension(text).span
@@ -48,6 +51,7 @@ def test_a_range_draws_values_between_its_ends(text: str, ends: tuple[str, str])
     assert (span.write(span.low), span.write(span.high)) == ends
     random = Random(1)
     drawn = {span.drawn(random) for _ in range(50)}
+    assert all(knobs_of(((text.partition("=")[0], value),)) for value in drawn)
     assert len(drawn) > 10
     assert [span.drawn(Random(2)) for _ in range(2)] == [span.drawn(Random(2))] * 2
 
@@ -61,10 +65,29 @@ def test_a_range_draws_values_between_its_ends(text: str, ends: tuple[str, str])
     row(text="consolidateAfter=5x", message="consolidateAfter=5x: .*is not a duration"),
     row(text="consolidateAfter=2h..30s", message="is not a range"),
     row(text="consolidateAfter=30s..Never", message="is not a range"),
-    row(text="weight=101", message="weight=101: Expected `int` <= 100"),
-    row(text="evictionPrice=nan", message="evictionPrice=nan"),
+    row(text="weight=101", message="weight=101: '101' is not allowed; write a whole number from 0 to 100$"),
+    row(text="weight=1.5", message="'1.5' is not allowed; write a whole number from 0 to 100$"),
+    row(text="weight=0.5..3", message="weight: '0.5..3' is not a range .*; write one such as 1..20$"),
+    row(
+        text="evictionPrice=nan", message="evictionPrice=nan: 'nan' is not allowed; write a number from 0 to 1,000,000"
+    ),
+    row(text="consolidateAfter=30s,-5m", message="=-5m: '-5m' is not allowed; write whole h, m and s such as 30s or"),
+    row(text="gracePeriod=-5m", message="=-5m: '-5m' is not allowed; write whole h, m and s such as 30s or 1h30m"),
+    row(text="consolidateAfter=5ms", message="'5ms' is not allowed; write whole h, m and s"),
+    row(text="consolidateAfter=5m,,1h", message="'consolidateAfter=5m,,1h' has no value between two commas"),
+    row(text="budgets=10%,150%", message="budgets=150%: '150%' is not a number of nodes; write 0 or more, or 0% to"),
+    row(text="budgets@spot=many", message="budgets@spot=many: 'many' is not a number of nodes"),
+    row(text="budgets=5%..20", message="'5%..20' is not a range .*; write one such as 1..20 or 5%..50%$"),
+    row(text="balancedK=0..3", message="balancedK=0: '0' is not allowed; write a number above 0 such as 2"),
+    row(text="minimumSavings=150%", message="'150%' is not allowed; write dollars an hour such as 0.05, or"),
+    row(text="spotToSpot=maybe", message="'maybe' is not allowed; write true or false"),
+    row(text="spotToSpot=0..1", message="spotToSpot has no ranges, as '0..1' is one"),
+    row(text="onlyTypes=m5.*+", message="join at most 100 names or patterns by [+], such as"),
     row(text="partition@general=pool", message="partition is not a NodePool's; leave @general out"),
-    row(text="consolidationPolicy=Sometimes", message="consolidationPolicy=Sometimes: Invalid enum value"),
+    row(
+        text="consolidationPolicy=Sometimes",
+        message="consolidationPolicy=Sometimes: 'Sometimes' is not allowed; use one of Balanced",
+    ),
 )
 def test_what_cannot_be_set_is_one_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=f"^--set: .*{message}"):

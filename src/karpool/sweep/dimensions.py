@@ -5,57 +5,23 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from karpool.disruption.what_if.knob import Knob
 from karpool.disruption.what_if.pool_knobs import (
     BalancedK,
     Budgets,
     ConsolidateAfter,
-    ConsolidationPolicy,
     GracePeriod,
     MinimumSavings,
-    PoolKnob,
     PoolWeight,
 )
-from karpool.disruption.what_if.setting_knobs import (
-    EvictionPrice,
-    NodeFee,
-    Ordering,
-    Partitioning,
-    SpotToSpot,
-    WeightsMode,
-)
-from karpool.disruption.what_if.type_knobs import AddTypes, ForbidTypes, OnlyTypes, TypesKnob
+from karpool.disruption.what_if.setting_knobs import EvictionPrice, NodeFee
+from karpool.sweep.values import kind_of, knob_of, refuse_value, wrong
 from karpool.wire.duration import Duration, parse_duration
-from karpool.wire.objects import decode_value
-from karpool.wire.problems import InputError, suggestion
 
 Setting = tuple[tuple[str, str], ...]
 """A value for each dimension, both as they are written."""
-TODAY: Final = "today"
-"""The value that leaves everything as it is."""
-_KNOBS: Final[tuple[type[Knob], ...]] = (
-    ConsolidateAfter,
-    GracePeriod,
-    ConsolidationPolicy,
-    BalancedK,
-    Budgets,
-    MinimumSavings,
-    PoolWeight,
-    OnlyTypes,
-    ForbidTypes,
-    AddTypes,
-    NodeFee,
-    EvictionPrice,
-    SpotToSpot,
-    Partitioning,
-    Ordering,
-    WeightsMode,
-)
-NAMES: Final[Mapping[str, type[Knob]]] = {str(kind.__struct_config__.tag): kind for kind in _KNOBS}
 _RANGE: Final = re.compile(r"(?P<low>[^.]+(?:\.\d+)?)\.\.(?P<high>.+)")
 _SECOND: Final = 10**9
 _MOST_VALUES: Final = 1000
@@ -92,13 +58,15 @@ def read_dimension(text: str) -> Dimension:
     """A dimension from `NAME=V1,V2` or `NAME=LOW..HIGH`; `NAME@POOL` is of one NodePool."""
     name, equals, written = text.partition("=")
     if not equals or not written:
-        raise _wrong(f"{text!r} should be NAME=V1,V2 such as consolidateAfter=30s,5m,30m")
+        raise wrong(f"{text!r} should be NAME=V1,V2 such as consolidateAfter=30s,5m,30m")
     span = _span(name, written)
     values = () if span is not None else tuple(dict.fromkeys(part.strip() for part in written.split(",")))
+    if "" in values:
+        raise wrong(f"{text!r} has no value between two commas, or at an end")
     if len(values) > _MOST_VALUES:
-        raise _wrong(f"{name} has {len(values)} values; at most {_MOST_VALUES} are possible")
-    for value in values or (span.write(span.low), span.write(span.high)) if span is not None else values:
-        knob_of(name, value)
+        raise wrong(f"{name} has {len(values)} values; at most {_MOST_VALUES} are possible")
+    for value in values if span is None else (span.write(span.low), span.write(span.high)):
+        refuse_value(name, value)
     return Dimension(name, values, span)
 
 
@@ -107,49 +75,31 @@ def knobs_of(setting: Setting) -> tuple[Knob, ...]:
     return tuple(knob for name, value in setting if (knob := knob_of(name, value)) is not None)
 
 
-def knob_of(name: str, value: str) -> Knob | None:
-    """The knob for a value; None for what is so today."""
-    bare, at, pool = name.partition("@")
-    kind = NAMES.get(bare)
-    if kind is None:
-        raise _wrong(f"there is no setting {bare!r}; there are {', '.join(NAMES)}{suggestion(bare, NAMES)}")
-    if at and not issubclass(kind, PoolKnob):
-        raise _wrong(f"{bare} is not a NodePool's; leave @{pool} out")
-    if value == TODAY:
-        return None
-    fields: dict[str, Any] = {"nodePool": pool} if at else {}
-    if issubclass(kind, TypesKnob):
-        fields["instanceTypes"] = value.split("+")
-    else:
-        fields["value"] = value
-    try:
-        return msgspec.convert({"knob": bare, **fields}, type=kind, dec_hook=decode_value, strict=False)
-    except msgspec.ValidationError as error:
-        raise _wrong(f"{name}={value}: {error}") from None
-
-
 def _span(name: str, written: str) -> Span | None:
     found = _RANGE.fullmatch(written)
     if found is None:
         return None
-    try:
-        return _span_between(found["low"], found["high"])
-    except ValueError:
-        message = f"{name}: {written!r} is not a range; write two durations, numbers or percentages such as 30s..2h"
-        raise _wrong(message) from None
+    units = _UNITS.get(kind_of(name))
+    if units is None:
+        raise wrong(f"{name} has no ranges, as {written!r} is one; list values, divided by commas")
+    span = _span_between(found["low"], found["high"], units)
+    if span is None:
+        example = " or ".join(unit.example for unit in units)
+        raise wrong(
+            f"{name}: {written!r} is not a range from a lower value to a higher one; write one such as {example}"
+        )
+    return span
 
 
-def _span_between(low: str, high: str) -> Span:
-    write: Callable[[float], str]
-    if low.endswith("%") and high.endswith("%"):
-        least, most, write = float(low[:-1]), float(high[:-1]), _percent
-    elif low[-1].isdigit() and high[-1].isdigit():
-        least, most, write = float(low), float(high), _number
-    else:
-        least, most, write = _seconds(low), _seconds(high), _duration
-    if not math.isfinite(most) or not 0 <= least < most:
-        raise ValueError(low, high)
-    return Span(least, most, write, logarithmic=write is _duration and least > 0)
+def _span_between(low: str, high: str, units: "tuple[_Unit, ...]") -> Span | None:
+    for unit in units:
+        try:
+            least, most = unit.read(low), unit.read(high)
+        except ValueError:
+            continue
+        if math.isfinite(most) and 0 <= least < most:
+            return Span(least, most, unit.write, logarithmic=unit is _DURATIONS and least > 0)
+    return None
 
 
 def _seconds(text: str) -> float:
@@ -163,6 +113,13 @@ def _duration(value: float) -> str:
     return str(Duration(round(value) * _SECOND))
 
 
+def _percentage(text: str) -> float:
+    """`0` is nothing in all units."""
+    if text != "0" and not text.endswith("%"):
+        raise ValueError(text)
+    return float(text.removesuffix("%"))
+
+
 def _percent(value: float) -> str:
     return f"{round(value)}%"
 
@@ -171,5 +128,31 @@ def _number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _wrong(message: str) -> InputError:
-    return InputError.at("--set", message)
+def _whole(value: float) -> str:
+    return str(round(value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """How the ends of a range are written, and what is between them."""
+
+    read: Callable[[str], float]
+    write: Callable[[float], str]
+    example: str
+
+
+_DURATIONS: Final = _Unit(_seconds, _duration, "30s..2h")
+_PERCENTAGES: Final = _Unit(_percentage, _percent, "5%..50%")
+_NUMBERS: Final = _Unit(float, _number, "0..0.05")
+_WHOLE_NUMBERS: Final = _Unit(int, _whole, "1..20")
+_UNITS: Final[Mapping[type[Knob], tuple[_Unit, ...]]] = {
+    ConsolidateAfter: (_DURATIONS,),
+    GracePeriod: (_DURATIONS,),
+    Budgets: (_WHOLE_NUMBERS, _PERCENTAGES),
+    MinimumSavings: (_NUMBERS, _PERCENTAGES),
+    BalancedK: (_Unit(float, _number, "0.5..4"),),
+    PoolWeight: (_WHOLE_NUMBERS,),
+    NodeFee: (_NUMBERS,),
+    EvictionPrice: (_NUMBERS,),
+}
+"""What the values of a knob lie between; those that are words have no ranges."""

@@ -12,10 +12,10 @@ from karpool.disruption.what_if.knob import turned
 from karpool.disruption.what_if.question import KnobError, Question
 from karpool.packing.options import Options
 from karpool.sweep.dimensions import Setting, knobs_of
+from karpool.sweep.values import new_flaws, wrong
 from karpool.virtual.compare import RunInputs
 from karpool.virtual.recorder import RunSummary
 from karpool.virtual.scenario import Decisions, Policy, patched
-from karpool.wire.problems import InputError
 from karpool.workers.processes import Progress
 
 
@@ -71,7 +71,9 @@ class SweepInput:
         try:
             after = turned(before, knobs_of(setting))
         except KnobError as error:
-            raise InputError.at("--set", f"{written(setting)}: {error} (in {self.name})") from None
+            raise wrong(f"{written(setting)}: {error.args[1]} (in {self.name})") from None
+        for pool, flaw in new_flaws(before, after):
+            raise wrong(f"{written(setting)}: NodePool {pool.name}: {flaw.field} {flaw.message} (in {self.name})")
         policy = _deciding(scenario.policies[self.policy], before.settings, after.settings)
         changed = replace(scenario, pools=after.objects.node_pools, policies={self.policy: policy})
         return self.inputs._replace(scenario=changed, catalog=after.catalog)
