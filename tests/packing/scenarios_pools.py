@@ -8,6 +8,7 @@ from tests.factories import (
     GPU_B,
     Z1,
     Z2,
+    Z3,
     affinity_to,
     incremental_types,
     init_container,
@@ -16,6 +17,8 @@ from tests.factories import (
     node_pool,
     node_term,
     pod,
+    pv,
+    pvc,
 )
 from tests.packing.scenarios import Scenario, one_pod, pods
 
@@ -176,6 +179,8 @@ def minimum(answer: PlacementResult) -> int | None:
     return answer.new_nodes[0].requirements[INSTANCE_TYPE].min_values
 
 
+DISK = {"persistent_volume_claims": (pvc("disk", volume="disk"),), "persistent_volumes": (pv("disk", zones=[Z1]),)}
+THREE_ZONES = node_pool(requirements=[at_least(2, ZONE, "In", Z1, Z2, Z3)])
 TEN, TWO, MAKE_DO = incremental_types(10), incremental_types(2), {"options": Options(min_values=MinValues.BEST_EFFORT)}
 MIN_VALUES = [
     one_pod("eleven of ten types", fails=True, catalog=TEN, pools=[node_pool(requirements=[at_least(11)])]),
@@ -215,6 +220,28 @@ MIN_VALUES = [
         asked=MAKE_DO,
         check=lambda answer: (
             answer.new_nodes[0].requirements[ZONE].min_values == 1 and answer.new_nodes[0].min_values_relaxed
+        ),
+    ),
+    Scenario(
+        name="zones that a volume excludes do not count, and another pod's node keeps its minimum",
+        pods=[pod("pinned-1", claims=["disk"]), *pods(1)],
+        pools=[THREE_ZONES],
+        others=DISK,
+        unplaced=["pinned-1"],
+        check=lambda answer: [new.requirements[ZONE].min_values for new in answer.new_nodes] == [2],
+    ),
+    Scenario(
+        name="best effort lowers a minimum to the zone of a volume",
+        pods=[pod("pinned-1", claims=["disk"])],
+        pools=[THREE_ZONES],
+        others=DISK,
+        asked=MAKE_DO,
+        check=lambda answer: (
+            [
+                (set(new.requirements[ZONE].values), new.requirements[ZONE].min_values, new.min_values_relaxed)
+                for new in answer.new_nodes
+            ]
+            == [({Z1}, 1, True)]
         ),
     ),
     one_pod(
