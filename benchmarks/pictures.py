@@ -190,16 +190,16 @@ def size_table(plans: Sequence[Document]) -> str:
 
 def applied_table(rows: Sequence[Document]) -> str:
     """One line for each search and each way to schedule."""
-    lines = [
-        "| search | scheduler | $/h before | planned | reached | dearer | evictions planned | done | nodes launched |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| `{row['search']}` | {row['scheduler']} | {row['priceBefore']:.2f} | {row['pricePlanned']:.2f} "
-        f"| {row['priceReached']:.2f} | {row['dearerPercent']:.1f} % | {row['evictionsPlanned']:,} "
-        f"| {row['evictions']:,} | {row['launches']} instead of {row['launchesPlanned']} |"
-        for row in rows
-    ]
+    titles = "search | scheduler | foreseen | $/h before | planned | reached | dearer | evictions planned | done"
+    lines = [f"| {titles} | nodes launched |", "|---|---|---|---:|---:|---:|---:|---:|---:|---:|"]
+    for row in rows:
+        foreseen = "yes" if row["foreseen"] else "no"
+        lines.append(
+            f"| `{row['search']}` | {row['scheduler']} | {foreseen} | {row['priceBefore']:.2f} "
+            f"| {row['pricePlanned']:.2f} | {row['priceReached']:.2f} | {row['dearerPercent']:.1f} % "
+            f"| {row['evictionsPlanned']:,} | {row['evictions']:,} "
+            f"| {row['launches']} instead of {row['launchesPlanned']} |"
+        )
     return "\n".join(lines)
 
 

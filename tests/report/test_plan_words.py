@@ -3,7 +3,8 @@ from tests.report import samples
 from tests.tables import row, table
 
 from karpool.report.document import CurvePart, PlanDocument, Savings
-from karpool.report.plan_words import bound_words, curve_words, nothing_words, plan_words, price_row
+from karpool.report.forecast_document import ForecastCounts, ForecastPart
+from karpool.report.plan_words import bound_words, curve_words, forecast_words, nothing_words, plan_words, price_row
 
 
 def with_curve(*points: tuple[int, float]) -> PlanDocument:
@@ -78,3 +79,26 @@ def test_blockers_that_cost_next_to_nothing_are_not_named() -> None:
 
 def test_without_a_bound_nothing_is_said_of_one() -> None:
     assert plan_words(with_curve((0, 1.0))) == ()
+
+
+def counts(price: float | None, evictions: int | None, launches: int | None) -> ForecastCounts:
+    return ForecastCounts(price_per_hour=price, evictions=evictions, launches=launches)
+
+
+def test_what_is_expected_stands_beside_what_is_planned() -> None:
+    part = ForecastPart(
+        scheduler="LeastAllocated", foreseen=False, planned=counts(29.24, 809, 56), expected=counts(31.25, 1929, 1)
+    )
+    chosen = "Once kube-scheduler chooses places (LeastAllocated)"
+    words = "about 31.25 $/h, 1,929 evictions, 1 launch; the plan has 29.24 $/h, 809 and 56."
+    assert forecast_words(part) == f"{chosen}: {words}"
+    unpriced = replace(part, planned=counts(None, 1, 0), expected=counts(None, 1, 0))
+    assert forecast_words(unpriced) == f"{chosen}: about ? $/h, 1 eviction, 0 launches; the plan has ? $/h, 1 and 0."
+
+
+def test_what_nobody_asked_for_or_can_be_chosen_is_not_forecast() -> None:
+    assert forecast_words(None) == ""
+    nothing = counts(1.0, 0, 0)
+    assert (
+        forecast_words(ForecastPart(scheduler="MostAllocated", foreseen=True, planned=nothing, expected=nothing)) == ""
+    )

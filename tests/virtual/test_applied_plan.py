@@ -1,23 +1,32 @@
 """Plans that are carried out while a scheduler places the pods as it likes, not where the plan has them."""
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings
+from karpool.cli.main import cli
+from karpool.disruption.plan import Plan
+from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings, Scoring
+from karpool.virtual.applied_plan import AppliedPlan, SchedulerName, forecast
 
 pytestmark = pytest.mark.slow
 
-SCHEDULERS = ["LeastAllocated", "MostAllocated"]
+SCHEDULERS: list[SchedulerName] = ["LeastAllocated", "MostAllocated"]
+WITHIN = 0.06
+"""How much dearer a small cluster may end than a plan that foresaw the scheduler."""
+MORE_LAUNCHES = 3
 
 
 @cache
-def planned(bench: Any, search: str, seed: int) -> tuple[Any, Any, Any]:
+def planned(bench: Any, search: str, seed: int, scheduler: Scoring = Scoring.ANY, nodes: int = 40) -> tuple[Any, ...]:
     """A cluster, its instance types, and the plan for it, made once for all schedulers."""
-    world, machines = bench.generate(40, seed), bench.catalog()
-    return world, machines, bench.planned(world, machines, DisruptionSettings(search=search, effort=0))
+    world, machines = bench.generate(nodes, seed), bench.catalog()
+    settings = DisruptionSettings(search=search, effort=0, scheduler=scheduler, complete_catalog=True)
+    return world, machines, bench.planned(world, machines, settings), settings
 
 
 @pytest.fixture
@@ -32,9 +41,11 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("search", [PREFIX, GLOBAL])
 @pytest.mark.parametrize("seed", range(2))
-def test_every_pod_runs_wherever_the_scheduler_puts_it(bench: Any, search: str, seed: int, scheduler: str) -> None:
-    world, machines, made = planned(bench, search, seed)
-    run = bench.AppliedPlan(world, machines, scheduler)
+def test_every_pod_runs_wherever_the_scheduler_puts_it(
+    bench: Any, search: str, seed: int, scheduler: SchedulerName
+) -> None:
+    world, machines, made, _ = planned(bench, search, seed)
+    run = AppliedPlan(world, machines, scheduler, steers=False)
     pods = workload(run)
     run.apply(made)
     assert made.steps
@@ -43,6 +54,48 @@ def test_every_pod_runs_wherever_the_scheduler_puts_it(bench: Any, search: str, 
     assert run.price < made.before.price
 
 
-def workload(run: Any) -> int:
+def workload(run: AppliedPlan) -> int:
     """How many pods there are besides those of DaemonSets."""
     return sum(not pod.is_daemon for pod in run.cluster.store.pods)
+
+
+def launches(made: Plan) -> int:
+    return sum(len(step.command.replacements) for step in made.steps)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plan_that_foresees_the_scheduler_ends_near_what_it_says(bench: Any, seed: int) -> None:
+    world, machines, made, settings = planned(bench, GLOBAL, seed, Scoring.LEAST_ALLOCATED, nodes=20)
+    found = forecast(made, world, machines, settings)
+    assert found.unknown == ""
+    assert found.price == pytest.approx(made.after.price, rel=WITHIN)
+    assert found.launches is not None
+    assert found.launches <= launches(made) + MORE_LAUNCHES
+    evicted = sum(len(step.command.evicted) for step in made.steps)
+    assert found.evictions == pytest.approx(evicted, rel=WITHIN)
+
+
+@pytest.mark.parametrize("scheduler", [Scoring.ANY, Scoring.LEAST_ALLOCATED])
+def test_what_is_printed_is_what_comes_of_the_plan_on_a_virtual_cluster(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: Scoring
+) -> None:
+    import clusters
+    import msgspec
+
+    world, machines, made, _ = planned(bench, GLOBAL, 1, scheduler, nodes=20)
+    steers = scheduler is not Scoring.ANY
+    run = AppliedPlan(world, machines, "LeastAllocated", steers=steers)
+    run.apply(made)
+    (tmp_path / "cluster.json").write_bytes(clusters.manifest(world))
+    (tmp_path / "catalog.json").write_bytes(msgspec.json.encode(clusters.catalog_entries()))
+    monkeypatch.chdir(tmp_path)
+    options = ("--at", clusters.NOW.isoformat(), "--effort", "0", "--no-bound", "--scheduler", scheduler.value)
+    files = ("-f", "cluster.json", "--catalog", "catalog.json")
+    told = CliRunner().invoke(cli, ["plan", *files, *options, "--forecast", "-o", "json"])
+    assert told.exit_code == 0, told.stderr
+    part = json.loads(told.stdout)["forecast"]
+    assert (part["scheduler"], part["foreseen"], part["reason"]) == ("LeastAllocated", steers, "")
+    assert part["planned"]["launches"] == launches(made)
+    assert part["planned"]["pricePerHour"] == pytest.approx(made.after.price)
+    assert part["expected"]["pricePerHour"] == pytest.approx(run.price)
+    assert (part["expected"]["evictions"], part["expected"]["launches"]) == (run.evictions, run.launches)

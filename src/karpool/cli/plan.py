@@ -48,6 +48,7 @@ EXAMPLES
   karpool plan -f cluster.json --ignore-budgets --at 2026-11-15T22:00:00Z
   karpool plan -f cluster.json --effort 3 --eviction-price 0.01
   karpool plan -f cluster.json --output html > plan.html
+  karpool plan --forecast                          # what if kube-scheduler chooses the places?
   karpool plan --by namespace --by label=team      # who pays, before and after?
   karpool plan -f cluster.json --fail-if 'savings>20%' -o markdown    # in a pipeline
   karpool plan --fleet snapshots/                  # what could all our clusters save?
@@ -95,6 +96,12 @@ EXIT STATUS
     help="Say which NodePools, or groups of other machines, would hold the pods of node groups for less.",
 )
 @click.option(
+    "--forecast",
+    is_flag=True,
+    help="Say what comes of the plan once kube-scheduler chooses the places of pods: price, evictions and launches. The"
+    " plan is carried out on a virtual cluster.",
+)
+@click.option(
     "--by",
     "groupings",
     metavar="WHAT",
@@ -126,6 +133,7 @@ def plan(
     bound: bool,
     every_node: bool,
     suggest_pools: bool,
+    forecast: bool,
     groupings: "tuple[Grouping, ...]",
     fleet: str | None,
     where: Where,
@@ -159,6 +167,10 @@ def plan(
         if suggest_pools:
             report("Looking for pools that cost less", 0, None)
             document = with_suggestions(document, planned, cluster, choices)
+        if forecast:
+            from karpool.cli.forecast import with_forecast
+
+            document = with_forecast(document, planned, cluster, choices, report)
         costs = tuple(tally.compare(CostTally(planner.context, tally.grouping)) for tally in tallies)
         document = replace(document, costs=costs)
         drawing = Drawing(before=before, after=())
@@ -191,7 +203,7 @@ def _plan_fleet(members: list[Member], where: Where, work: FleetWork, output: st
 def _refuse_beside_fleet(context: click.Context, output: str) -> None:
     """Options that are about one cluster."""
     names = {"files": "-f", "fail_if": "--fail-if", "groupings": "--by", "suggest_pools": "--suggest-pools"}
-    for name, option in {**names, "every_node": "--all"}.items():
+    for name, option in {**names, "forecast": "--forecast", "every_node": "--all"}.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError.at(option, "is of one cluster, and --fleet names many; leave one of them out")
     if output not in ("table", "json"):

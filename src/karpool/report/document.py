@@ -12,6 +12,7 @@ from msgspec import field
 from karpool.model.reasons import Reason
 from karpool.report.costs_document import CostsPart
 from karpool.report.document_part import API_VERSION, DocumentPart
+from karpool.report.forecast_document import ForecastPart
 from karpool.wire.objects import encode_value
 from karpool.wire.quantity import Quantity
 
@@ -258,6 +259,8 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     prices: tuple[PricesPart, ...] = ()
     costs: tuple[CostsPart, ...] = ()
     """Who pays, by everything that was asked for."""
+    forecast: ForecastPart | None = None
+    """What comes of it once kube-scheduler chooses places; None unless that was asked for."""
 
 
 class ExplainedNodePart(DocumentPart, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.headroom import RESOLVED
 from karpool.model.reasons import Reason
 from karpool.report.document import BlockerPart, BufferPart, LowerBoundPart, PlanDocument, StopPart, TotalsPart
+from karpool.report.forecast_document import ForecastPart
 from karpool.report.formatting import amounts, count, per_hour, per_month, percent, sentence
 from karpool.report.price_words import prices_words
 from karpool.wire.duration import Duration
@@ -34,10 +35,11 @@ _STOPS_SHOWN: Final = 5
 
 
 def plan_words(plan: PlanDocument) -> tuple[str, ...]:
-    """A sentence about the bound, the curve, rates, each buffer, and prices; none where there is nothing to say."""
+    """Sentences about bound, curve, forecast, rates, each buffer, and prices; none where there is nothing to say."""
     sentences = (
         bound_words(plan.lower_bound, unpriced=plan.after.unpriced_nodes > 0),
         curve_words(plan),
+        forecast_words(plan.forecast),
         pace_words(plan),
         *map(buffer_words, plan.buffers),
         prices_words(plan.prices),
@@ -96,6 +98,28 @@ def _stopped(stop: StopPart) -> str:
     what = "Nothing" if stop.node_pool is None else f"Nothing of NodePool {stop.node_pool}"
     reason = sentence(Reason(stop.code, stop.message, stop.object))
     return f"{what} is disrupted at this time. {stop.code}: {reason}"
+
+
+def forecast_words(forecast: ForecastPart | None) -> str:
+    """What a plan comes to once the scheduler chooses places, beside what it has; empty if nobody asked."""
+    if forecast is None:
+        return ""
+    chosen = f"once kube-scheduler chooses places ({forecast.scheduler})"
+    planned, expected = forecast.planned, forecast.expected
+    if forecast.reason:
+        return f"What comes of this {chosen} is not known: {forecast.reason}."
+    if (planned.evictions, planned.launches) == (0, 0) == (expected.evictions, expected.launches):
+        return ""
+    price, as_planned = amounts((expected.price_per_hour, planned.price_per_hour))
+    return (
+        f"O{chosen[1:]}: about {price} $/h, {count(expected.evictions or 0, 'eviction')}, "
+        f"{_launches(expected.launches or 0)}; "
+        f"the plan has {as_planned} $/h, {planned.evictions:,} and {planned.launches:,}."
+    )
+
+
+def _launches(number: int) -> str:
+    return "1 launch" if number == 1 else f"{number:,} launches"
 
 
 def pace_words(plan: PlanDocument) -> str:
