@@ -71,6 +71,14 @@ def test_manifests_of_pools_are_enough(pools: str) -> None:
     )
 
 
+def test_without_pods_no_figure_is_made_up(pools: str) -> None:
+    of_money = [found for found in linted("-f", pools)["findings"] if found["aboutMoney"]]
+    assert {(found["code"], found["costPerMonth"]) for found in of_money} == {
+        ("FewSpotTypes", None), ("BudgetNeverOpens", None),
+    }  # fmt: skip
+    assert "NodePool closed |       ? | " in run("-f", pools).stdout
+
+
 @pytest.mark.parametrize(
     ("level", "where", "status"),
     [("error", "pools", 3), ("warning", "examples", 3), ("error", "examples", 0), ("never", "pools", 0)],

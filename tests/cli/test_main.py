@@ -19,6 +19,12 @@ def test_the_version_is_printed() -> None:
     assert (result.exit_code, result.stdout) == (0, f"karpool {__version__}\n")
 
 
+def test_the_package_runs_as_a_module_too() -> None:
+    command = [sys.executable, "-m", "karpool", "--version"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own program
+    assert (done.returncode, done.stdout) == (0, f"karpool {__version__}\n")
+
+
 def test_help_lists_every_command_with_a_sentence() -> None:
     text = CliRunner().invoke(cli, ["--help"]).stdout
     for name, summary in COMMANDS.items():

@@ -12,7 +12,7 @@ from karpool.lint.cluster import LintedCluster
 from karpool.lint.costs import Costs
 from karpool.lint.finding import Finding, LintCode
 from karpool.lint.rules import findings
-from karpool.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ON_DEMAND
+from karpool.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ON_DEMAND, SPOT
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
 
@@ -50,6 +50,16 @@ def test_a_pdb_that_never_allows_costs_the_nodes_that_it_holds() -> None:
     held = pdb("p", WEB, max_unavailable=0)
     found = cost_of(LintCode.PDB_NEVER_ALLOWS, node_pools=[pool], pod_disruption_budgets=[held], **two_nodes())
     assert found == [1.9]
+
+
+def test_without_pods_nothing_is_known() -> None:
+    """Every fleet for no pods is free, whatever the rule."""
+    closed = node_pool(budgets=["0"], requirements=RULES)
+    assert cost_of(LintCode.BUDGET_NEVER_OPENS, node_pools=[closed]) == [None]
+    spot = node_pool(requirements=[(CAPACITY_TYPE, "In", SPOT)])
+    assert cost_of(LintCode.FEW_SPOT_TYPES, Catalog((instance_type("s", 2, "8Gi", price=0.1),)), node_pools=[spot]) == [
+        None
+    ]
 
 
 def test_protection_without_an_end_costs_its_nodes() -> None:

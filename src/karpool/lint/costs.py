@@ -18,7 +18,10 @@ QUICK: Final = 0
 
 
 class Costs:
-    """Prices findings of a cluster, each by a plan; both plans search alike and obey weights."""
+    """Prices findings of a cluster, each by a plan; both plans search alike and obey weights.
+
+    Without any pods, as in manifests of pools alone, every fleet is free, and nothing is known.
+    """
 
     def __init__(self, cluster: LintedCluster, options: Options) -> None:
         self._cluster = cluster
@@ -28,6 +31,8 @@ class Costs:
         """What the finding costs in $/h; None if that is not known. Never below 0: no rule pays for itself."""
         if finding.remedy is None:
             return finding.per_hour
+        if not self._cluster.pods:
+            return None
         before = self._braked if finding.remedy.budgets else self._free
         after = self._planned(finding.remedy.apply, budgets=finding.remedy.budgets)
         return None if before is None or after is None else max(0.0, before - after)

@@ -31,11 +31,17 @@ def find(cluster: LintedCluster) -> Iterator[Finding]:
             kinds = "1 type" if len(types) == 1 else f"{len(types)} types"
             message = f"allows spot capacity of {kinds} ({named}), fewer than {least}"
             field = "spec.template.spec.requirements"
-            yield Finding(f"NodePool {pool.name}", message, field, per_hour=_too_much(cluster, pool))
+            cost = _too_much(cluster, pool)
+            yield Finding(f"NodePool {pool.name}", message, field, per_hour=cost, amount_unknown=cost is None)
 
 
 def _too_much(cluster: LintedCluster, pool: NodePool) -> float | None:
-    """What the pool's spot nodes cost more than the cheapest spot machines that are as large; None if unknown."""
+    """What the pool's spot nodes cost more than the cheapest spot machines that are as large; None if unknown.
+
+    Without any nodes in the input it is not known which the pool has.
+    """
+    if not cluster.objects.nodes:
+        return None
     nodes = cluster.nodes_of.get(pool.name, ())
     spot = [node for node in nodes if node.metadata.labels.get(CAPACITY_TYPE) == SPOT]
     extra = [_more_than_needed(cluster, node) for node in spot]

@@ -55,7 +55,8 @@ class Remedy:
 class Finding:
     """What a rule found: the object, the field if there is one, and what is so.
 
-    What it costs is known at once (`per_hour`, $/h), or by its `remedy`; with neither, it is not about money.
+    What it costs is known at once (`per_hour`, $/h), or by its `remedy`; with neither it is not about money, unless
+    only the amount is unknown.
     """
 
     object: str
@@ -63,6 +64,11 @@ class Finding:
     field: str = ""
     remedy: Remedy | None = None
     per_hour: float | None = None
+    amount_unknown: bool = False
+
+    @property
+    def about_money(self) -> bool:
+        return self.remedy is not None or self.per_hour is not None or self.amount_unknown
 
     @property
     def kind(self) -> str:

@@ -122,4 +122,5 @@ def _unblock(conditions: tuple[Unblock, ...], screen: Screen) -> None:
     screen.heading("What would let it go")
     saved = amounts(entry.savings_per_hour for entry in conditions)
     rows = ((f"if {entry.condition}", text) for entry, text in zip(conditions, saved, strict=True))
-    screen.table((wrapped(""), right("would save $/h")), rows)
+    screen.table((wrapped(""), right("saves alone, today, $/h")), rows)
+    screen.line("In a whole plan it may be worth more, less or nothing: `karpool blockers` says how much.")

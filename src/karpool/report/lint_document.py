@@ -58,7 +58,7 @@ def finding_part(rule: Rule, finding: Finding, cost: float | None, origin: Origi
         message=finding.message,
         why=rule.why,
         action=rule.action,
-        about_money=finding.remedy is not None or finding.per_hour is not None,
+        about_money=finding.about_money,
         cost_per_hour=cost,
         cost_per_month=None if cost is None else cost * HOURS_PER_MONTH,
     )
