@@ -107,6 +107,29 @@ def test_a_list_names_paths_beside_it_and_contexts(tmp_path: Path) -> None:
     assert found[2].kube == KubeContext("staging", None)
 
 
+def test_a_snapshot_is_a_fleet_of_one_and_json_is_no_list(tmp_path: Path) -> None:
+    (tmp_path / "eu.json").write_text("[]")
+    (tmp_path / "catalog.json").touch()
+    (member,) = members_of(str(tmp_path / "eu.json"), KubeContext(), HERE)
+    assert member == Member("eu", (str(tmp_path / "eu.json"),), str(tmp_path / "catalog.json"))
+    (tmp_path / "eu").write_text('{"kind": "List",\n"items": []}\n')
+    with pytest.raises(
+        InputError, match=r"eu: is no list: .*; a snapshot has a name that ends in \.json or \.json\.gz$"
+    ):
+        members_of(str(tmp_path / "eu"), KubeContext(), HERE)
+
+
+@pytest.mark.slow
+def test_clusters_without_nodes_are_rows_and_a_fleet_of_failures_fails(tmp_path: Path) -> None:
+    (tmp_path / "none.json").write_text("[]")
+    (tmp_path / "broken.json").write_text("nonsense")
+    result = run("plan", "--fleet", str(tmp_path), "-o", "json")
+    assert result.exit_code == 1
+    assert result.stderr == "karpool: none of 2 clusters could be planned; the rows say why\n"
+    rows = {entry["name"]: entry["error"] for entry in json.loads(result.stdout)["clusters"]}
+    assert rows["none"] == "none: there is no node in it, so that nothing is to be planned"
+
+
 def test_all_contexts_are_members_and_other_machines_do_not_read_them(tmp_path: Path) -> None:
     kube = KubeContext(None, kubeconfig(tmp_path))
     assert [member.name for member in members_of("contexts", kube, HERE)] == ["one", "two"]

@@ -230,6 +230,12 @@ def test_a_value_that_one_of_the_pools_cannot_have_is_one_line_before_anything_r
     assert result.stderr.count("\n") == 1
 
 
+def test_results_that_cannot_be_kept_are_one_line_before_anything_runs(small: str, tmp_path: Path) -> None:
+    for name, message in (("gone/results.jsonl", f"there is no directory {tmp_path}/gone"), ("", "directory")):
+        result = run("sweep", small, "--set", "weight=5", "--results", str(tmp_path / name))
+        assert (result.exit_code, message in result.stderr, result.stderr.count("\n")) == (2, True, 1)
+
+
 def test_an_input_that_is_not_there_is_one_line() -> None:
     result = run("sweep", "churm", "--set", "weight=5")
     assert (result.exit_code, "did you mean churn?" in result.stderr) == (2, True)

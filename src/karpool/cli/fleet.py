@@ -26,6 +26,7 @@ CONTEXTS: Final = "contexts"
 _CONTEXT: Final = "context "
 _CATALOG: Final = ("catalog.json", "catalog.yaml", "catalog.yml")
 _ENDINGS: Final = tuple(f"{kind}{packed}" for kind in (".json", ".yaml", ".yml") for packed in ("", ".gz", ".zst"))
+_NO_LIST: Final = "is no list: a line for each cluster, a path or `context NAME`"
 
 
 class Member(NamedTuple):
@@ -60,7 +61,7 @@ def members_of(fleet: str, kube: KubeContext, where: Where) -> list[Member]:
     elif path.is_dir():
         found = list(_in_directory(path))
     elif path.is_file():
-        found = list(_listed(path, kube))
+        found = [_of_file(path)] if path.name.endswith(_ENDINGS) else list(_listed(path, kube))
     else:
         raise InputError.at("--fleet", f"there is no {fleet!r}; name a directory, a file with a list, or {CONTEXTS}")
     if not found:
@@ -123,7 +124,10 @@ def _planned(work: FleetWork, member: Member) -> "FleetRow":
     opener, choices = work.opener, work.choices
     if member.catalog is not None and opener.source is None:
         opener = replace(opener, source=member.catalog)
-    cluster = decided_cluster(_read(member, choices), opener, choices, work.groups)
+    read = _read(member, choices)
+    if not read.objects.nodes:
+        raise InputError.at(member.name, "there is no node in it, so that nothing is to be planned")
+    cluster = decided_cluster(read, opener, choices, work.groups)
     planner = Planner(cluster.context(choices), afresh=lambda: cluster.context(choices))
     planned = planner.plan(work.steps, bound=work.bound)
     return fleet_row(member.name, plan_document(planned, cluster.warnings, cluster.catalog.origins))
@@ -157,6 +161,11 @@ def _in_directory(folder: Path) -> Iterator[Member]:
             yield Member(_bare(path.name), (str(path),), catalog)
 
 
+def _of_file(path: Path) -> Member:
+    """A snapshot alone: a fleet of one."""
+    return Member(_bare(path.name), (str(path),), _catalog_in(path.parent))
+
+
 def _in_folder(folder: Path, name: str) -> Member:
     files = [
         str(path) for path in sorted(folder.iterdir()) if path.name.endswith(_ENDINGS) and path.name not in _CATALOG
@@ -174,7 +183,9 @@ def _listed(file: Path, kube: KubeContext) -> Iterator[Member]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
-        raise InputError.at(str(file), "is no list: a line for each cluster, a path or `context NAME`") from None
+        raise InputError.at(str(file), _NO_LIST) from None
+    if lines and lines[0].lstrip().startswith(("{", "[")):
+        raise InputError.at(str(file), f"{_NO_LIST}; a snapshot has a name that ends in {' or '.join(_ENDINGS[:2])}")
     for line in (text.strip() for text in lines):
         if not line or line.startswith("#"):
             continue

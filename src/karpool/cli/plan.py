@@ -11,7 +11,7 @@ from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from, cluster_name
 from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import Choices, decision_options
-from karpool.cli.errors import INTERRUPTED, say
+from karpool.cli.errors import FAILED, INTERRUPTED, say
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
 from karpool.cli.fleet import FleetWork, Member, members_of, plan_members
 from karpool.cli.group_options import group_options
@@ -61,7 +61,8 @@ WHAT --fail-if SPEAKS OF
 \b
 EXIT STATUS
   0  planned, also when nothing is to be done
-  1  the cluster does not answer, or does not let its pods and nodes be listed
+  1  the cluster does not answer, or does not let its pods and nodes be listed; of a
+     fleet no cluster could be planned
   2  bad input; one line on standard error names file, object and field
   3  planned, and what --fail-if says holds; one line on standard error says why
 """
@@ -115,7 +116,7 @@ EXIT STATUS
     metavar="WHERE",
     shell_complete=words_or_files(["contexts"]),
     help="Plan many clusters side by side: a directory of snapshots or of folders with cluster.json and catalog.json,"
-    " `contexts` for all of the kubeconfig, or a file with a line for each.",
+    " `contexts` for all of the kubeconfig, a snapshot alone, or a file with a line for each.",
 )
 @worker_options
 @catalog_options
@@ -184,6 +185,7 @@ def _plan_fleet(members: list[Member], where: Where, work: FleetWork, output: st
     """Plan many clusters; Ctrl-C ends the workers, and what is done is printed."""
     from karpool.report.fleet_document import fleet_document
     from karpool.report.fleet_document import to_json as fleet_json
+    from karpool.report.formatting import count
 
     with progress() as report:
         rows, complete = plan_members(members, where, work, report)
@@ -197,6 +199,8 @@ def _plan_fleet(members: list[Member], where: Where, work: FleetWork, output: st
         print_fleet(document, Screen(sys.stdout))
     if not complete:
         return say(f"interrupted after {len(rows)} of {len(members)} clusters", INTERRUPTED)
+    if not document.planned:
+        return say(f"none of {count(document.failed, 'cluster')} could be planned; the rows say why", FAILED)
     return 0
 
 

@@ -67,7 +67,7 @@ class ResultsFile:
 @contextmanager
 def results_file(path: Path, inputs: Sequence[str]) -> Iterator[ResultsFile]:
     """The results in a file, which nobody else may write meanwhile; it is made if it is not there."""
-    with path.open("a+b") as file:
+    with _opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -76,3 +76,12 @@ def results_file(path: Path, inputs: Sequence[str]) -> Iterator[ResultsFile]:
         results = ResultsFile(file, inputs)
         results.read(path)
         yield results
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("a+b")
+    except FileNotFoundError:
+        raise InputError.at(str(path), f"there is no directory {path.parent}; make it first") from None
+    except OSError as error:
+        raise InputError.at(str(path), f"cannot be written: {error.strerror or error}") from None
