@@ -105,7 +105,10 @@ def test_a_pod_that_fits_nowhere_is_told_so() -> None:
 def test_a_knob_changes_where_the_plan_ends() -> None:
     answers = answers_of(half_empty())
     said = answer(answers, "what-if", knobs='[{"knob": "nodeFee", "value": 1}]')
-    assert said["whatIf"]["then"]["priceAfter"] > said["whatIf"]["today"]["priceAfter"] + 0.9
+    today = answer(answers, "today")["today"]
+    assert said["whatIf"]["then"]["priceAfter"] > today["priceAfter"] + 0.9
+    assert said["whatIf"]["today"]["priceAfter"] == pytest.approx(today["priceAfter"] + today["nodesAfter"])
+    assert said["whatIf"]["nodeFee"] == 1
     assert said["options"] == ["--node-fee=1"]
 
 
@@ -116,7 +119,8 @@ def test_a_longer_look_is_offered_where_a_quick_one_did_not_look_globally(monkey
     answers = answers_of(store, ConsoleDecider(CatalogOpener("sample"), everywhere, GroupOptions(), moves=False))
     first, longer = (answer(answers, what, knobs=knobs) for what in ("what-if", "longer-what-if"))
     assert (first["whatIf"]["search"], first["longer"]) == ("prefix", True)
-    assert (longer["whatIf"]["search"], longer["longer"]) == ("global, effort 0", False)
+    assert (longer["whatIf"]["search"], longer["longer"]) == ("global, effort 2", False)
+    assert longer["whatIf"]["todaySearch"] == "global, effort 2"
     assert answer(answers_of(store), "what-if", knobs=knobs)["longer"] is False
 
 
@@ -124,8 +128,28 @@ def test_where_today_ends_is_known_before_a_knob_is_turned() -> None:
     answers = answers_of(half_empty())
     said = answer(answers, "today")
     assert said["search"] == "prefix"
-    turned = answer(answers, "what-if", knobs='[{"knob": "nodeFee", "value": 1}]')
+    turned = answer(answers, "what-if", knobs='[{"knob": "evictionPrice", "value": 1}]')
     assert turned["whatIf"]["today"] == said["today"]
+
+
+def test_a_blocker_is_worth_what_trying_it_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where first answers are given in haste: both are compared with the plan of the Plan view."""
+    monkeypatch.setattr("karpool.web.answers.AT_ONCE", 1)
+    store = half_empty()
+    for name in ("a", "b"):
+        store.pods.put(pod(f"on-{name}", node=name, cpu="500m", memory="1Gi", annotations={DO_NOT_DISRUPT: "true"}))
+    everywhere = Choices(settings=DisruptionSettings(), options=Options(), now=NOW)
+    answers = answers_of(store, ConsoleDecider(CatalogOpener("sample"), everywhere, GroupOptions(), moves=False))
+    found = answer(answers, "blockers")["blockers"]
+    planned = answer(answers, "plan")["plan"]["after"]["pricePerHour"]
+    assert found["today"]["priceAfter"] == pytest.approx(planned)
+    tried = [lift for lift in found["blockers"] if lift["computed"] and lift["alone"]]
+    assert tried
+    for lift in tried:
+        turned = answer(answers, "longer-what-if", knobs=msgspec.json.encode(lift["knobs"]).decode())["whatIf"]
+        assert turned["today"] == found["today"]
+        saved = turned["today"]["priceAfter"] - turned["then"]["priceAfter"]
+        assert saved == pytest.approx(lift["savingsPerHour"])
 
 
 def test_bounds_of_blockers_are_told_before_their_worth() -> None:

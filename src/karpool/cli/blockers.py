@@ -25,12 +25,14 @@ WHAT IS COMPUTED
   there, the engine plans again as if that alone were lifted. Those that can be
   worth most come first; of the rest it is said what they are worth at most.
   Without --search and --effort a quick search is used, and the output names it.
+  Above 500 nodes most are looked for in haste only, and are worth at least what
+  that finds; --refine says for how many the search is a longer one.
 \b
 EXAMPLES
   karpool blockers
   karpool blockers -f cluster.json --by namespace
   karpool blockers -f cluster.json --by label=team --output csv > blockers.csv
-  karpool blockers -f cluster.json --top 100 --all
+  karpool blockers -f cluster.json --top 100 --refine 30 --all
   karpool blockers --output json | jq '.blockers[0]'
 \b
 EXIT STATUS
@@ -44,6 +46,14 @@ EXIT STATUS
 @cluster_options
 @output_option("table", "json", "csv", text="A table for people, a document for programs, or lines for a spreadsheet.")
 @click.option("--top", metavar="N", type=click.IntRange(0, 10_000), default=20, help="Compute so many blockers.")
+@click.option(
+    "--refine",
+    "refined",
+    metavar="N",
+    type=click.IntRange(0, 10_000),
+    default=20,
+    help="Above 500 nodes: look longer for so many of them.",
+)
 @click.option(
     "--by",
     "grouping",
@@ -60,6 +70,7 @@ def blockers(
     source: ClusterInput,
     output: str,
     top: int,
+    refined: int,
     grouping: "Grouping | None",
     everything: bool,
     catalog_opener: CatalogOpener,
@@ -72,7 +83,7 @@ def blockers(
     """
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report, groups)
-        from karpool.disruption.what_if.answer import WhatIf
+        from karpool.disruption.what_if.answer import WhatIf, plan_and_walk
         from karpool.disruption.what_if.blockers import Blocker, blockers_of
         from karpool.disruption.what_if.question import Question
         from karpool.disruption.what_if.quick import SOON
@@ -80,13 +91,18 @@ def blockers(
         from karpool.report.what_if_document import blockers_document, owner_of
 
         question = Question(cluster.objects, cluster.catalog, cluster.settings, choices.options, choices.now)
-        what_if = WhatIf(question, global_up_to=None if _chosen("search", "effort") else SOON, progress=report)
+        if _chosen("search", "effort"):
+            what_if = longer = WhatIf(question, global_up_to=None, progress=report)
+        else:
+            today = plan_and_walk(question, report)
+            longer = WhatIf(question, global_up_to=len(cluster.objects.nodes), thorough=True, planned=today)
+            what_if = WhatIf(question, global_up_to=SOON, planned=today)
         namespaces = {entry.name: entry for entry in cluster.objects.namespaces}
 
         def owner(blocker: Blocker) -> str:
             return "" if grouping is None else owner_of(blocker, grouping, namespaces)
 
-        found = blockers_of(what_if, top, owner=owner, progress=report)
+        found = blockers_of(what_if, top, owner=owner, longer=longer, refined=refined, progress=report)
         document = blockers_document(what_if, found, grouping, cluster.warnings)
     if output == "json":
         click.echo(to_json(document))

@@ -34,7 +34,8 @@ class EndPart(DocumentPart, frozen=True, kw_only=True):
 class WhatIfDocument(DocumentPart, frozen=True, kw_only=True):
     """Where plans end today and with knobs turned, and the search that each was found with.
 
-    `onwards`: `then` is the plan of today and what the knobs let come after it.
+    `onwards`: `then` is the plan of today and what the knobs let come after it. `first`: a longer search may find more.
+    `node_fee`: what every node costs on top, if the knobs say so, in `today`, too.
     """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
@@ -47,6 +48,8 @@ class WhatIfDocument(DocumentPart, frozen=True, kw_only=True):
     today: EndPart
     then: EndPart
     onwards: bool
+    first: bool = False
+    node_fee: float | None = None
 
 
 class BlockerDetail(DocumentPart, frozen=True, kw_only=True):
@@ -63,9 +66,10 @@ class BlockerDetail(DocumentPart, frozen=True, kw_only=True):
 class LiftPart(DocumentPart, frozen=True, kw_only=True):
     """What lifting blockers is worth: of one owner (`name`), or a single one.
 
-    `computed`: whether the engine has planned with them lifted; else only that it is worth no more than `at_most` is
-    known (None: not even that). `nodes` are held, `alone` of them by nothing else. `lift` says what is to be done;
-    without it nothing that is known here lifts them.
+    `computed`: whether the engine has looked for what they are worth, and not in haste; else only that it is worth
+    no less than `at_least` and no more than `at_most` is known (None: not even that). `search` is what was looked with,
+    None if nothing was; the numbers of nodes and evictions are those of what it found. `nodes` are held, `alone` of
+    them by nothing else. `lift` says what is to be done; without it nothing that is known here lifts them.
     """
 
     name: str
@@ -78,7 +82,9 @@ class LiftPart(DocumentPart, frozen=True, kw_only=True):
     nodes_fewer: int | None
     nodes_freed: int | None
     evictions: int | None
+    at_least: float | None
     at_most: float | None
+    search: str | None
     lift: tuple[str, ...]
     knobs: tuple[dict[str, Any], ...]
 
@@ -108,6 +114,8 @@ def what_if_document(answer: Answer) -> WhatIfDocument:
         today=end_part(answer.today),
         then=end_part(answer.then),
         onwards=answer.onwards,
+        first=answer.first,
+        node_fee=answer.fee,
     )
 
 
@@ -151,18 +159,21 @@ def end_part(end: PlanEnd) -> EndPart:
 def _lift(lift: Lift) -> LiftPart:
     worth = lift.worth
     nodes = sorted({node.name for blocker in lift.blockers for node in blocker.nodes})
+    saved = worth.savings if worth is not None and lift.settled else None
     return LiftPart(
         name=lift.name,
         blockers=tuple(map(_detail, lift.blockers)),
         nodes=tuple(nodes),
         alone=len(lift.alone),
-        computed=worth is not None,
-        savings_per_hour=None if worth is None else worth.savings,
-        savings_per_month=None if worth is None else worth.savings * HOURS_PER_MONTH,
+        computed=saved is not None,
+        savings_per_hour=saved,
+        savings_per_month=None if saved is None else saved * HOURS_PER_MONTH,
         nodes_fewer=None if worth is None else worth.nodes,
         nodes_freed=None if worth is None else worth.freed,
         evictions=None if worth is None else worth.evictions,
+        at_least=None if worth is None else worth.savings,
         at_most=lift.bound,
+        search=None if worth is None else worth.search,
         lift=tuple(knob.words for knob in lift.knobs),
         knobs=tuple(map(_knob, lift.knobs)),
     )

@@ -66,6 +66,9 @@ class Answers:
         self._context: tuple[int, DecisionContext] | None = None
         self._planned: Planned | None = None
         self._plan_end: _PlanEnd | None = None
+        self._progress: Progress = lambda _what, _done, _most: None
+        self._above: tuple[str, int, int | None] | None = None
+        """What is said in place of what planning says, while that is only a part of what is worked on."""
         self._bases: dict[int, tuple[int, float, DecidedCluster, WhatIf]] = {}
 
     def update(self, collection: str, changed: Mapping[str, Object | None]) -> None:
@@ -82,10 +85,22 @@ class Answers:
         self, question: Question, progress: Progress, foresee: Callable[[bytes], None] = lambda _: None
     ) -> bytes:
         """The answer as JSON; raises a QuestionError if there is none. `foresee` is told what is known early."""
-        if isinstance(question, BlockersQuestion):
-            return _encoded(self._blockers(question, progress, _seldom(lambda known: foresee(_encoded(known)))))
-        how: Callable[[Any, Progress], Answer] = getattr(self, f"_{question.__struct_config__.tag}")
-        return _encoded(how(question, progress))
+        before, self._progress, self._above = (self._progress, self._above), progress, None
+        try:
+            if isinstance(question, BlockersQuestion):
+                return _encoded(self._blockers(question, _seldom(lambda known: foresee(_encoded(known)))))
+            how: Callable[[Any, Progress], Answer] = getattr(self, f"_{question.__struct_config__.tag}")
+            return _encoded(how(question, progress))
+        finally:
+            self._progress, self._above = before  # a short question may come within a long one
+
+    def _say(self, what: str, done: int, most: int | None) -> None:
+        """The progress of what plans are made for, or of what they are parts of."""
+        self._progress(*(self._above or (what, done, most)))
+
+    def _say_above(self, what: str, done: int, most: int | None) -> None:
+        self._above = (what, done, most)
+        self._progress(what, done, most)
 
     def _cluster(self) -> DecidedCluster:
         collections: dict[str, Any] = {name: tuple(kept.values()) for name, kept in self._objects.items()}
@@ -129,46 +144,48 @@ class Answers:
 
     # -- what-ifs ------------------------------------------------------------------------------------------------
 
-    def _today(self, __: TodayQuestion, progress: Progress) -> Answer:
+    def _today(self, _: TodayQuestion, __: Progress) -> Answer:
         from karpool.disruption.what_if.quick import search_words
         from karpool.report.what_if_document import end_part
 
-        cluster, what_if = self._what_ifs(AT_ONCE, progress)
+        cluster, what_if = self._what_ifs(AT_ONCE)
         pdbs = sorted(pdb.key for pdb in cluster.subject.objects.pod_disruption_budgets)
-        search = search_words(what_if.question.settings)
-        return {"today": end_part(what_if.today.end), "search": search, "pdbs": pdbs}
+        planned_soon = what_if.today  # before a knob is turned
+        best, settings = what_if.best if what_if.planned is not None else (planned_soon, what_if.question.settings)
+        return {"today": end_part(best.end), "search": search_words(settings), "pdbs": pdbs}
 
-    def _what_if(self, question: WhatIfQuestion, progress: Progress) -> Answer:
-        return self._turned(question.knobs, AT_ONCE, progress)
+    def _what_if(self, question: WhatIfQuestion, _: Progress) -> Answer:
+        return self._turned(question.knobs, AT_ONCE)
 
-    def _longer_what_if(self, question: LongerWhatIfQuestion, progress: Progress) -> Answer:
-        return self._turned(question.knobs, _ANY, progress)
+    def _longer_what_if(self, question: LongerWhatIfQuestion, _: Progress) -> Answer:
+        return self._turned(question.knobs, _ANY)
 
-    def _turned(self, knobs_text: str, global_up_to: int, progress: Progress) -> Answer:
+    def _turned(self, knobs_text: str, global_up_to: int) -> Answer:
         """Where plans end with knobs turned; a global search may be used up to so many nodes."""
         from karpool.disruption.what_if.exports import export
         from karpool.disruption.what_if.knobs import read_knobs
         from karpool.report.what_if_document import what_if_document
         from karpool.report.what_if_yaml import patch_files, scenario_file
 
-        cluster, what_if = self._what_ifs(global_up_to, progress)
         try:
             knobs = read_knobs(knobs_text)
-            document = what_if_document(what_if.ask(knobs))
+            cluster, what_if = self._what_ifs(global_up_to)
+            answer = what_if.ask(knobs)
             exported = export(cluster.subject, knobs)
             return {
-                "whatIf": document,
+                "whatIf": what_if_document(answer),
                 "patches": patch_files(cluster.subject, knobs),
                 "scenario": scenario_file(cluster.subject, knobs),
                 "options": exported.options,
                 "byHand": exported.by_hand,
-                "longer": what_if.hasty,
+                "longer": answer.first and global_up_to != _ANY,
             }
         except KnobError as error:
             raise QuestionError(str(error)) from None
 
-    def _what_ifs(self, global_up_to: int, progress: Progress) -> tuple[DecidedCluster, WhatIf]:
-        """What-ifs that are compared with one plan of today."""
+    def _what_ifs(self, global_up_to: int) -> tuple[DecidedCluster, WhatIf]:
+        """What-ifs that are compared with one plan of today; those that take long, with that of the Plan view."""
+        longer = global_up_to == _ANY
         now, made = time.monotonic(), self._plan_end
         if global_up_to in self._bases:
             changes, since, cluster, what_if = self._bases[global_up_to]
@@ -176,17 +193,22 @@ class Answers:
                 if made is not None and made.changes == changes:
                     what_if.planned = made.end
                 return cluster, what_if
-        if made is not None and (made.changes == self._changes or now - made.at < _SAME_BASIS):
+        fresh = made is not None and (made.changes == self._changes or now - made.at < _SAME_BASIS)
+        if longer and not fresh:
+            self._made_plan(self._say)
+            made, fresh = self._plan_end, True
+        if made is not None and fresh:
             changes, cluster, planned_end = made.changes, made.cluster, made.end
         else:
             changes, cluster, planned_end = self._changes, self._cluster(), None
-        what_if = WhatIf(cluster.subject, global_up_to=global_up_to, progress=progress, planned=planned_end)
+        what_if = WhatIf(
+            cluster.subject, global_up_to=global_up_to, thorough=longer, progress=self._say, planned=planned_end
+        )
         self._bases[global_up_to] = (changes, now, cluster, what_if)
         return cluster, what_if
 
-    def _blockers(self, question: BlockersQuestion, progress: Progress, foresee: Foreseeing) -> Answer:
+    def _blockers(self, question: BlockersQuestion, foresee: Foreseeing) -> Answer:
         from karpool.disruption.what_if.blockers import Blocker, Blockers, blockers_of
-        from karpool.disruption.what_if.quick import SOON
         from karpool.report.blockers_table import blockers_csv
         from karpool.report.costs import GroupingError, read_grouping
         from karpool.report.what_if_document import BlockersDocument, blockers_document, owner_of
@@ -195,9 +217,8 @@ class Answers:
             grouping = read_grouping(question.by) if question.by else None
         except GroupingError as error:
             raise QuestionError(str(error)) from None
-        # Beyond this size both are made by the same quick search, and are one.
-        nodes = len(self._objects.get("nodes", ()))
-        cluster, what_if = self._what_ifs(SOON if nodes <= SOON else AT_ONCE, progress)
+        # One after the other, and never in haste: each is worth what a what-if comes to that lifts it.
+        cluster, what_if = self._what_ifs(_ANY)
         namespaces = {entry.name: entry for entry in cluster.subject.objects.namespaces}
 
         def owner(blocker: Blocker) -> str:
@@ -210,7 +231,7 @@ class Answers:
             what_if,
             _BLOCKERS,
             owner=owner,
-            progress=progress,
+            progress=self._say_above,
             so_far=lambda known: foresee({"blockers": written(known)}),
         )
         document = written(found)

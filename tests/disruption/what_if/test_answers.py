@@ -1,5 +1,7 @@
 """What-ifs: where plans end with knobs turned, and what is exported of them."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -68,9 +70,25 @@ def test_knobs_work_together() -> None:
     assert WhatIf(made).ask([BudgetsOff(), DoNotDisruptOff()]).then.savings == pytest.approx(0.2)
 
 
-def test_a_fee_is_paid_before_and_after() -> None:
-    answer = WhatIf(question()).ask([NodeFee(value=1.0)])
-    assert answer.then.before.price == pytest.approx(answer.today.before.price + 2)
+def test_a_fee_is_counted_on_both_sides() -> None:
+    """Also by how much the fleet of today is dearer with it: what is compared has the same prices."""
+    asked = WhatIf(question())
+    answer = asked.ask([NodeFee(value=1.0)])
+    assert (answer.today.before.price, answer.today.after.price) == pytest.approx(
+        (asked.today.end.before.price + 2, asked.today.end.after.price + 1)
+    )
+    assert answer.then.before.price == pytest.approx(answer.today.before.price)
+    assert answer.saved == pytest.approx(0)
+    assert what_if_document(answer).node_fee == 1.0
+    assert what_if_document(asked.ask([EvictionPrice(value=0)])).node_fee is None
+
+
+def test_a_fee_of_today_is_not_counted_twice() -> None:
+    made = question()
+    made = replace(made, catalog=replace(made.catalog, node_fee=0.5))
+    answer = WhatIf(made).ask([NodeFee(value=0.5)])
+    assert answer.today == WhatIf(made).today.end
+    assert WhatIf(made).ask([NodeFee(value=0.0)]).today.before.price == pytest.approx(answer.today.before.price - 1)
 
 
 @table(
@@ -107,6 +125,28 @@ def test_a_better_plan_of_today_counts_where_prohibitions_fall() -> None:
     assert (document.today_search, document.search) == ("global, effort 2", "prefix")
     assert document.today.price_after == pytest.approx(best.end.after.price)
     assert what_if_document(asked.ask([NodeFee(value=1.0)])).today_search == "prefix"
+
+
+def test_who_waits_has_one_plan_of_today_for_all_knobs() -> None:
+    """What is not only allowed is looked for as long as the plan of today was."""
+    made = question(search=GLOBAL)
+    best = walk(made)
+    asked = WhatIf(made, thorough=True, planned=best)
+    for knob, search in ((DoNotDisruptOff(), "global, effort 0"), (GracePeriod(value=NEVER), "global, effort 0")):
+        document = what_if_document(asked.ask([knob]))
+        assert (document.search, document.today_search, document.first) == (search, "global, effort 2", False)
+    document = what_if_document(asked.ask([NodeFee(value=1.0)]))
+    assert (document.search, document.today_search, document.first) == ("global, effort 2", "global, effort 2", False)
+    assert document.today.nodes_after == best.end.after.nodes
+
+
+@table(
+    row("in haste", asked=lambda made: WhatIf(made, global_up_to=1), first=True),
+    row("without the plan of today", asked=WhatIf, first=True),
+    row("as the settings say", asked=lambda made: WhatIf(made, global_up_to=None), first=False),
+)
+def test_a_first_answer_says_that_it_is_one(asked: Callable[[Question], WhatIf], *, first: bool) -> None:
+    assert asked(question(search=GLOBAL)).ask([DoNotDisruptOff()]).first is first
 
 
 RELAXING: tuple[Knob, ...] = (

@@ -245,6 +245,74 @@ def test_a_used_up_rate_has_no_knob() -> None:
     assert all(lift.worth is None and not lift.knobs for lift in lifts)
 
 
+def in_haste(made: Question, most: int = 20, refined: int = 0) -> Blockers:
+    made = replace(made, settings=replace(SETTINGS, search=GLOBAL, effort=0))
+    longer = WhatIf(made, global_up_to=None)
+    return blockers_of(WhatIf(made, global_up_to=1), most, longer=longer, refined=refined)
+
+
+BIG = node("big", "huge", pods=[{"cpu": 9, "memory": "1Gi"}], annotations=KEPT)
+"""A node that something cheaper could replace, so that it is worth less than its price."""
+
+
+def test_in_haste_a_blocker_is_worth_at_least_what_was_found() -> None:
+    made = question([half_empty("a", annotations=KEPT), BIG])
+    lift = next(lift for lift in in_haste(made).lifts if lift.blockers[0].rule.object == "Node big")
+    assert lift.worth is not None
+    assert lift.bound is not None
+    assert lift.least < lift.bound
+    assert not lift.settled
+    whole = next(lift for lift in in_haste(made, refined=20).lifts if lift.blockers[0].rule.object == "Node big")
+    assert whole.settled
+    assert whole.worth is not None
+    assert whole.least >= lift.least
+    assert (lift.worth.search, whole.worth.search) == ("prefix", "global, effort 0")
+
+
+def test_all_that_the_bound_allows_needs_no_longer_look() -> None:
+    lift = in_haste(question([half_empty("a", annotations=KEPT), FULL])).lifts[0]
+    assert (lift.least, lift.settled) == (pytest.approx(0.2), True)
+
+
+def test_only_so_many_are_looked_for_longer() -> None:
+    nodes = [node(name, "huge", pods=1, annotations=KEPT) for name in "abcd"]
+    lifts = in_haste(question(nodes), refined=2).lifts
+    searches = [lift.worth.search for lift in lifts if lift.worth is not None and not lift.wide]
+    assert sorted(searches) == ["global, effort 0"] * 2 + ["prefix"] * 2
+
+
+def test_what_is_known_comes_first_then_what_may_be_worth_most_and_nothing_last() -> None:
+    nodes = [
+        half_empty("a", annotations=KEPT),
+        FULL,
+        node("big", "huge", pods=1, annotations=KEPT),
+        node("big2", "huge", pods=1, annotations=KEPT),
+    ]
+    lifts = in_haste(question(nodes), most=3, refined=1).lifts
+    least = [lift.least for lift in lifts]
+    assert least == sorted(least, reverse=True)
+    open_ = [lift.bound or 0 for lift in lifts if lift.least == 0 and not lift.settled]
+    assert open_ == sorted(open_, reverse=True)
+    settled = [lift.settled for lift in lifts if lift.least == 0]
+    assert settled == sorted(settled)
+
+
+def test_a_table_says_between_what_an_amount_is_that_was_looked_for_in_haste() -> None:
+    made = question([half_empty("a", annotations=KEPT), BIG])
+    found = in_haste(made)
+    shown = blockers_document(WhatIf(made), found)
+    text = printed(shown)
+    part = next(part for part in shown.blockers if part.blockers[0].object == "Node big")
+    assert (part.computed, part.savings_per_hour, part.savings_per_month) == (False, None, None)
+    assert part.at_least is not None
+    assert part.at_most is not None
+    assert f"{part.at_least:.2f} to {part.at_most:.2f}" in " ".join(text.split())
+    assert "worth at least 0.1, at most 2; not looked for longer yet: --refine N" in text
+    head, *lines = blockers_csv(shown).splitlines()
+    first = dict(zip(head.split(","), next(line for line in lines if "Node big" in line).split(","), strict=False))
+    assert (first["savingsPerHour"], first["computed"], first["search"]) == ("", "false", "prefix")
+
+
 @table(row("with the search of the settings", search=PREFIX), row("in haste", search=GLOBAL))
 def test_bounds_are_known_before_what_blockers_are_worth(search: str) -> None:
     made = question([half_empty("a", annotations=KEPT), FULL])

@@ -11,7 +11,7 @@ from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.what_if.knob import Knob, turned
 from karpool.disruption.what_if.question import Question
-from karpool.disruption.what_if.quick import AT_ONCE, quick
+from karpool.disruption.what_if.quick import AT_ONCE, SOON, quick
 from karpool.disruption.what_if.reached import reached
 
 
@@ -40,6 +40,10 @@ class PlanEnd:
             launches=self.launches + other.launches,
         )
 
+    def with_fee(self, fee: float) -> "PlanEnd":
+        """The same plan where every node costs so much more."""
+        return replace(self, before=_with_fee(self.before, fee), after=_with_fee(self.after, fee)) if fee else self
+
 
 @dataclass(frozen=True, slots=True)
 class Walked:
@@ -51,7 +55,7 @@ class Walked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Where plans end today and with knobs turned."""
+    """Where plans end today and with knobs turned, both at the same prices."""
 
     question: Question
     """The question with knobs turned, under the settings of the search."""
@@ -59,9 +63,21 @@ class Answer:
     """Those under which the plan of today was found: with the same search, or with a longer one."""
     knobs: tuple[Knob, ...]
     today: PlanEnd
+    """Where the plan of today ends; a fee for nodes that the knobs bring is counted here, too."""
     then: PlanEnd
+    there: Question
+    """The cluster where `then` ends."""
     onwards: bool
     """Whether `then` is the plan of today and what the knobs let come after it."""
+    first: bool
+    """Whether a longer search may find more."""
+    fee: float | None
+    """What every node costs on top, in $/h, if the knobs say so."""
+
+    @property
+    def saved(self) -> float:
+        """By how much the plan ends cheaper with knobs turned, in $/h; less than nothing if it ends dearer."""
+        return self.today.after.price - self.then.after.price
 
 
 class WhatIf:
@@ -72,14 +88,16 @@ class WhatIf:
         question: Question,
         *,
         global_up_to: int | None = AT_ONCE,
+        thorough: bool = False,
         progress: Progress | None = None,
         planned: Walked | None = None,
     ) -> None:
         """`global_up_to`: how many nodes may make people wait for a global search; None: it is as the settings say.
 
         `planned`: a plan of today that was looked for longer, under the settings of the question as they are.
+        `thorough`: what cannot go on from that plan is looked for as long as it was.
         """
-        self._asked, self.planned = question.settings, planned
+        self._asked, self.planned, self._thorough = question.settings, planned, thorough
         if global_up_to is not None:
             settings = quick(question.settings, len(question.objects.nodes), global_up_to)
             question = replace(question, settings=settings)
@@ -99,20 +117,53 @@ class WhatIf:
         A search that is quick finds one good end of many. Where nothing but prohibitions fall, no end may be dearer
         than that of today, so it then goes on from there; in haste it does so at once. Then it is also the best plan
         of today that counts, however it was found; of one that was looked for longer than a what-if is, it always goes
-        on, too: a plan from scratch alone would make what is lifted look worth too little.
+        on, too: a plan from scratch alone would make what is lifted look worth too little. In large clusters one from
+        scratch, looked for less, never ends as cheap, and is not tried.
         """
+        if not all(knob.relaxes(self.question) for knob in knobs):
+            return self._from_scratch(knobs)
+        today, settings = self.best
         question = turned(self.question, knobs)
-        relaxing = all(knob.relaxes(self.question) for knob in knobs)
-        today, settings = self.best if relaxing else (self.today, self.question.settings)
-        scratch = None if relaxing and self.hasty else walk(question, self._progress).end
-        if scratch is not None:
-            dearer = scratch.after.price > today.end.after.price + HAIR
-            if not relaxing or (self.planned is None and not dearer):
-                return Answer(question, settings, tuple(knobs), today.end, scratch, onwards=False)
-        later = today.end.then(self.onwards(knobs, today).end)
-        if scratch is not None and scratch.after.price < later.after.price - HAIR:
-            return Answer(question, settings, tuple(knobs), today.end, scratch, onwards=False)
-        return Answer(question, settings, tuple(knobs), today.end, later, onwards=True)
+        large = len(question.objects.nodes) > SOON
+        scratch = None if self.hasty or (large and self.planned is not None) else walk(question, self._progress)
+        if scratch is not None and self.planned is None and not _dearer(scratch.end, today.end):
+            return self._answer(question, settings, knobs, today.end, scratch)
+        later = self.onwards(knobs, today)
+        later = replace(later, end=today.end.then(later.end))
+        if scratch is not None and _dearer(later.end, scratch.end):
+            return self._answer(question, settings, knobs, today.end, scratch)
+        return self._answer(question, settings, knobs, today.end, later, onwards=True)
+
+    def _from_scratch(self, knobs: Sequence[Knob]) -> Answer:
+        """What may also forbid or make dearer is compared with a plan of today that was looked for just as long."""
+        if self._thorough and self.planned is not None:
+            question = turned(replace(self.question, settings=self._asked), knobs)
+            return self._answer(question, self._asked, knobs, self.planned.end, walk(question, self._progress))
+        question = turned(self.question, knobs)
+        return self._answer(question, self.question.settings, knobs, self.today.end, walk(question, self._progress))
+
+    def _answer(
+        self,
+        question: Question,
+        settings: DisruptionSettings,
+        knobs: Sequence[Knob],
+        today: PlanEnd,
+        then: Walked,
+        *,
+        onwards: bool = False,
+    ) -> Answer:
+        fee = question.catalog.node_fee - self.question.catalog.node_fee
+        return Answer(
+            question=question,
+            today_settings=settings,
+            knobs=tuple(knobs),
+            today=today.with_fee(fee),
+            then=then.end,
+            there=then.there,
+            onwards=onwards,
+            first=self.hasty or settings != self._asked,
+            fee=question.catalog.node_fee if fee else None,
+        )
 
     @property
     def best(self) -> tuple[Walked, DisruptionSettings]:
@@ -127,6 +178,14 @@ class WhatIf:
         return walk(turned(there, knobs), self._progress)
 
 
+def _dearer(one: PlanEnd, other: PlanEnd) -> bool:
+    return one.after.price > other.after.price + HAIR
+
+
+def _with_fee(totals: ClusterTotals, fee: float) -> ClusterTotals:
+    return replace(totals, price=totals.price + fee * (totals.nodes - totals.unpriced))
+
+
 def walk(question: Question, progress: Progress | None = None) -> Walked:
     """Plan to the end, without asking why nodes stay."""
     planner = Planner(question.context(), progress)
@@ -134,6 +193,12 @@ def walk(question: Question, progress: Progress | None = None) -> Walked:
     planner.walk()
     end = _end(before, planner.totals(), [step.command for step in planner.steps])
     return Walked(end, reached(question, planner.context))
+
+
+def plan_and_walk(question: Question, progress: Progress | None = None) -> Walked:
+    """Plan to the end as `karpool plan` does."""
+    planner = Planner(question.context(), progress, afresh=question.context)
+    return walked(question, planner.plan(), planner.context)
 
 
 def walked(question: Question, plan: Plan, context: DecisionContext) -> Walked:

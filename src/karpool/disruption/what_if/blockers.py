@@ -3,9 +3,10 @@
 The plan of today is followed to its end. Whatever holds nodes there is a blocker. No blocker can be worth more than the
 price of the nodes that nothing but it holds: with these kept as they are, any fleet that it allows is a fleet of today.
 (A rule about moves holds no node by itself; its bound is the price of all nodes that nothing else holds.) So blockers
-are taken from the highest bound down, and for each the engine plans again with it lifted, with the same search. A
-search finds one good end of many: a plan that ends cheaper without touching a node that the blocker held owes that to
-luck, which is no worth of the blocker. Blockers whose bound is below the worth of enough others need not be asked.
+are taken from the highest bound down, and for each the engine answers the what-if in which it is lifted. A search finds
+one good end of many: a plan that ends cheaper without touching a node that the blocker held owes that to luck, which is
+no worth of the blocker. A search in haste may miss nearly everything, so what it finds is only the least that a blocker
+is worth. Blockers whose bound is below the worth of enough others need not be asked.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -16,9 +17,10 @@ from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.plan import Progress
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings
-from karpool.disruption.what_if.answer import PlanEnd, Walked, WhatIf, walk
+from karpool.disruption.what_if.answer import PlanEnd, Walked, WhatIf
 from karpool.disruption.what_if.holds import Rule, holds_of, wide_rules
-from karpool.disruption.what_if.knob import Knob, turned
+from karpool.disruption.what_if.knob import Knob
+from karpool.disruption.what_if.quick import search_words
 from karpool.model.owners import Workload
 from karpool.model.pod import Pod
 
@@ -43,6 +45,8 @@ class Worth:
     evictions: int
     freed: int
     """How many of the nodes go that nothing else holds."""
+    search: str
+    """Which search found it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,13 @@ class Lift:
     """No more than this in $/h; None if a price is not known."""
     worth: Worth | None = None
     """None: not computed, because the bound is too low to matter, or because nothing lifts them."""
+    settled: bool = False
+    """Whether that is what it is worth; else, after a search in haste, it is worth at least that."""
+
+    @property
+    def least(self) -> float:
+        """What it is known to be worth at least, in $/h."""
+        return 0.0 if self.worth is None else self.worth.savings
 
     @property
     def wide(self) -> bool:
@@ -91,16 +102,18 @@ def blockers_of(
     most: int,
     *,
     owner: Naming = lambda _: "",
+    longer: WhatIf | None = None,
+    refined: int = 0,
     progress: Progress | None = None,
     so_far: Callable[[Blockers], None] = lambda _: None,
 ) -> Blockers:
     """Find all blockers, and what the `most` with the highest bounds are worth; half of them may be about moves.
 
-    `so_far` is told what is known as it becomes known: the bounds first, and then one worth after the other.
+    `longer` answers where `what_if` does so in haste, for the first `refined` of these; both go on from its plan of
+    today. `so_far` is told what is known as it becomes known: the bounds first, and then one worth after the other.
     """
     say = progress or (lambda _what, _done, _all: None)
-
-    today, settings = what_if.best if what_if.hasty else (what_if.today, what_if.question.settings)
+    today, settings = (longer or what_if).best
 
     def known() -> Blockers:
         return Blockers(today.end, settings, holding.held, tuple(sorted(lifts, key=_by_worth)))
@@ -108,13 +121,19 @@ def blockers_of(
     holding = _Holding(today, what_if.question.settings)
     lifts = sorted(holding.lifts(owner), key=_by_bound)
     so_far(known())
-    asked = {True: 0, False: 0}
+    asked, refining = {True: 0, False: 0}, {True: 0, False: 0}
     for place, lift in enumerate(lifts):
-        enough = sum(asked.values()) >= most or (lift.wide and 2 * asked[True] >= most)
+        done = sum(asked.values())
+        enough = done >= most or (lift.wide and 2 * asked[True] >= most)
         if lift.knobs and not enough and not _is_settled(lifts[:place], lift, most):
-            say("Lifting blockers", sum(asked.values()), min(most, len(lifts)))
+            say("Lifting blockers", done, min(most, len(lifts)))
             asked[lift.wide] += 1
-            lifts[place] = _computed(what_if, today, lift)
+            chosen = what_if
+            spent = sum(refining.values()) >= refined or (lift.wide and 2 * refining[True] >= refined)
+            if longer is not None and not spent:
+                refining[lift.wide] += 1
+                chosen = longer
+            lifts[place] = _computed(chosen, today, lift)
             so_far(known())
     return known()
 
@@ -123,32 +142,30 @@ def _is_settled(before: Sequence[Lift], lift: Lift, most: int) -> bool:
     """Whether it is known that a lift is worth nothing, or less than enough others."""
     if lift.bound is None:
         return False
-    better = sum(other.worth is not None and other.worth.savings >= lift.bound for other in before)
+    better = sum(other.worth is not None and other.least >= lift.bound for other in before)
     return lift.bound <= HAIR or better >= most
 
 
 def _computed(what_if: WhatIf, start: Walked, lift: Lift) -> Lift:
     """The lift with its worth."""
-    today = start.end
     if what_if.hasty:
         # From the end of the plan of today there is little left to plan, and no luck.
         then = what_if.onwards(lift.knobs, start)
-        evictions = then.end.evictions
+        saved, there = start.end.after.price - then.end.after.price, then.there
+        nodes, evictions = start.end.after.nodes - then.end.after.nodes, then.end.evictions
     else:
-        then = walk(turned(what_if.question, lift.knobs))
-        evictions = then.end.evictions - today.evictions
-    staying = {node.name for node in then.there.objects.nodes}
+        answer = what_if.ask(lift.knobs)
+        saved, there = answer.saved, answer.there
+        nodes = answer.today.after.nodes - answer.then.after.nodes
+        evictions = answer.then.evictions - answer.today.evictions
+    staying = {node.name for node in there.objects.nodes}
     freed = sum(name not in staying for name in lift.alone)
-    saved = today.after.price - then.end.after.price
+    search = search_words(what_if.question.settings)
     if saved <= HAIR or not (lift.wide or freed):
-        return replace(lift, worth=Worth(0.0, 0, 0, 0))
-    worth = Worth(
-        savings=saved if lift.bound is None else min(saved, lift.bound),
-        nodes=today.after.nodes - then.end.after.nodes,
-        evictions=evictions,
-        freed=freed,
-    )
-    return replace(lift, worth=worth)
+        return replace(lift, worth=Worth(0.0, 0, 0, 0, search), settled=not what_if.hasty)
+    whole = lift.bound is not None and saved >= lift.bound - HAIR
+    worth = Worth(lift.bound if whole and lift.bound else saved, nodes, evictions, freed, search)
+    return replace(lift, worth=worth, settled=whole or not what_if.hasty)
 
 
 def _by_bound(lift: Lift) -> tuple[float, str, str]:
@@ -156,9 +173,10 @@ def _by_bound(lift: Lift) -> tuple[float, str, str]:
     return (float("-inf") if lift.bound is None else -lift.bound, *_named(lift))
 
 
-def _by_worth(lift: Lift) -> tuple[bool, float, float, str, str]:
-    bound = float("-inf") if lift.bound is None else -lift.bound
-    return (lift.worth is None, 0.0 if lift.worth is None else -lift.worth.savings, bound, *_named(lift))
+def _by_worth(lift: Lift) -> tuple[float, bool, float, str, str]:
+    """What is known first; of what may be worth something, what may be worth most; at last what is worth nothing."""
+    nothing = lift.settled and lift.least <= HAIR
+    return (-lift.least, nothing, *_by_bound(lift))
 
 
 def _named(lift: Lift) -> tuple[str, str]:

@@ -36,7 +36,7 @@ export class BlockersView {
     this.labelInput.hidden = this.by !== "label";
     const by = this.by === "label" ? `label=${this.label}` : this.by;
     const busy = working("Looking for what holds nodes …");
-    this.body.replaceChildren(element("section.card", null, busy, element("p.quiet", null, "The engine plans again with each blocker lifted. That takes seconds for hundreds of nodes, and a minute for thousands; what is known is shown at once.")));
+    this.body.replaceChildren(element("section.card", null, busy, element("p.quiet", null, "The engine plans again with each blocker lifted, one after the other. That takes seconds for hundreds of nodes, and minutes for thousands; what is known is shown at once.")));
     try {
       const answer = await ask(this.page.live, "blockers", by ? { by } : {}, { progress: busy.progress, foreseen: ({ blockers }) => this.show(blockers, "", busy), signal: asking.signal });
       this.show(answer.blockers, answer.csv);
@@ -49,15 +49,15 @@ export class BlockersView {
   show(found, csv, busy = null) {
     const lifts = found.blockers;
     const today = alike([found.today.priceAfter, found.today.priceBefore]);
-    const worth = lifts.filter((lift) => lift.computed && lift.savingsPerHour > 0);
+    const worth = lifts.filter((lift) => lift.atLeast > 0);
     const best = worth[0];
-    const most = Math.max(1e-9, ...worth.map((lift) => lift.savingsPerHour));
+    const most = Math.max(1e-9, ...worth.map((lift) => lift.atLeast));
     const held = lifts.length;
     this.body.replaceChildren(
       element(
         "section.totals.four",
         { "aria-label": "Blockers in short" },
-        card("Worth most", best ? money(best.savingsPerHour) : busy ? "…" : "nothing", best ? [perMonth(best.savingsPerHour), element("br"), best.name || best.blockers[0].object] : busy ? "being worked out" : "no single blocker keeps money where it is", ".hero"),
+        card(busy && best ? "Worth most so far" : "Worth most", best ? (best.computed ? "" : "≥ ") + money(best.atLeast) : busy ? "…" : "nothing", best ? [perMonth(best.atLeast), element("br"), best.name || best.blockers[0].object] : busy ? "being worked out" : "no single blocker keeps money where it is", ".hero"),
         card("Blockers", number(held), `${number(worth.length)} worth something alone${busy ? " so far" : ""}`),
         card("Nodes held", number(found.held), `of ${plural(found.today.nodesAfter, "node")} after today's plan`),
         card("After today's plan", today(found.today.priceAfter), `now ${today(found.today.priceBefore)}`)
@@ -66,7 +66,7 @@ export class BlockersView {
         "section.card",
         { "aria-labelledby": "blockers-title" },
         element("div.card-head", null, element("h2", { id: "blockers-title" }, this.by ? "What lifting all of a group is worth" : "What lifting each alone is worth"), lifts.length && csv ? element("button.more", { type: "button", onclick: () => download("blockers.csv", csv, "text/csv") }, "Save as CSV") : null),
-        element("p.quiet", null, `Amounts do not add up: a node may have several blockers. ${found.search === found.todaySearch ? `Planned with search ${found.search}.` : `Today's plan: search ${found.todaySearch}; what comes after it: search ${found.search}.`}${afterFullPlan(this.page.planned, found.today.priceAfter)}`),
+        element("p.quiet", null, `Amounts do not add up: a node may have several blockers. ${found.search === found.todaySearch ? `Planned with search ${found.search}.` : `Today's plan: search ${found.todaySearch}; with each lifted: search ${found.search}.`}${afterFullPlan(this.page.planned, found.today.priceAfter)}`),
         busy,
         lifts.length ? this.table(lifts, most) : element("p", null, "Nothing holds a node after today's plan.")
       )
@@ -74,7 +74,7 @@ export class BlockersView {
   }
 
   table(lifts, most) {
-    const cost = alike(lifts.map((lift) => (lift.computed ? lift.savingsPerHour : lift.atMost)));
+    const cost = alike(lifts.flatMap((lift) => (lift.computed ? [lift.savingsPerHour] : [lift.atLeast || null, lift.atMost])));
     return longTable(
       "Blockers, those that are worth most first",
       [
@@ -82,7 +82,7 @@ export class BlockersView {
         { words: "Worth", number: true, cell: (lift) => worthOf(lift, most, cost) },
         { words: "A month", number: true, cell: (lift) => (lift.computed ? `${number(Math.round(lift.savingsPerMonth))} $` : "") },
         { words: "Nodes held", number: true, cell: (lift) => `${number(lift.nodes.length)}${lift.alone === lift.nodes.length ? "" : ` (${number(lift.alone)} by nothing else)`}` },
-        { words: "More nodes", number: true, cell: (lift) => (lift.computed ? signed(-lift.nodesFewer) : "") },
+        { words: "Nodes then", number: true, cell: (lift) => (lift.nodesFewer === null ? "" : fewer(lift)) },
         { words: "More evictions", number: true, cell: (lift) => (lift.evictions === null ? "" : signed(lift.evictions)) },
         { words: "What lifts it", cell: (lift) => this.how(lift) },
       ],
@@ -118,11 +118,20 @@ function signed(count) {
   return (count > 0 ? "+" : count < 0 ? "−" : "") + number(Math.abs(count));
 }
 
+/* More nodes that cost less together are cheaper ones. */
+function fewer({ nodesFewer, atLeast }) {
+  if (!nodesFewer) return "as many";
+  return nodesFewer > 0 ? `${number(nodesFewer)} fewer` : `${number(-nodesFewer)} more${atLeast > 0 ? ", smaller" : ""}`;
+}
+
+/* What is only known to be at least so much, and at most so much, says both. */
 function worthOf(lift, most, cost) {
-  if (!lift.computed) return element("span.quiet", null, lift.atMost === null ? "?" : `≤ ${cost(lift.atMost)}`);
   const bar = element("span.type-bar", { "aria-hidden": "true" }, element("i.c2"));
-  bar.firstChild.style.width = (100 * lift.savingsPerHour) / most + "%";
-  return [lift.savingsPerHour > 0 ? element("b", null, cost(lift.savingsPerHour)) : "0 alone", bar];
+  bar.firstChild.style.width = (100 * (lift.atLeast || 0)) / most + "%";
+  if (lift.computed) return [lift.savingsPerHour > 0 ? element("b", null, cost(lift.savingsPerHour)) : "0 alone", bar];
+  const upTo = lift.atMost === null ? "?" : cost(lift.atMost);
+  if (lift.search === null) return element("span.quiet", null, lift.atMost === null ? "?" : `≤ ${upTo}`);
+  return [element("span", null, `≥ ${lift.atLeast > 0 ? cost(lift.atLeast) : "0"}, ≤ ${upTo}`), element("div.quiet", null, "not looked for longer yet"), bar];
 }
 
 /* The label that most pods have of those that usually name a team. */

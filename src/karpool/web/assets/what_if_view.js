@@ -167,7 +167,7 @@ export class WhatIfView {
       const answer = await ask(this.page.live, "what-if", query, options);
       this.show(answer, (performance.now() - since) / 1000, answer.longer);
       if (!answer.longer) return;
-      busy.progress("This is a first answer. A longer search puts a better one in its place …");
+      busy.progress("This is a first answer. A longer search is under way, and puts a better one in its place …");
       this.result.querySelector("h2").after(busy);
       this.show(await ask(this.page.live, "longer-what-if", query, options), (performance.now() - since) / 1000);
     } catch (problem) {
@@ -178,17 +178,19 @@ export class WhatIfView {
   }
 
   show(answer, seconds, first = false) {
-    const { today, then, words, search, todaySearch, onwards } = answer.whatIf;
+    const { today, then, words, search, todaySearch, onwards, nodeFee } = answer.whatIf;
     const cost = alike([today.priceAfter, then.priceAfter, today.savingsPerHour, then.savingsPerHour]);
     const saved = difference(today.priceAfter, then.priceAfter);
     const how = todaySearch === search ? `Both planned with search ${search}` : `Today's plan: search ${todaySearch}; what if: search ${search}`;
-    const verdict = saved === null ? "unknown" : Math.abs(saved) < 5e-5 ? "the same" : saved > 0 ? `${money(saved)} less` : `${money(-saved)} more`;
+    const same = saved !== null && Math.abs(saved) < 5e-5;
+    const verdict = judged(saved, same, first, onwards);
+    const fee = nodeFee === null ? "" : ` With a fee of ${money(nodeFee)} a node, which both sides count, today's plan would end at ${money(today.priceAfter)}.`;
     this.result.replaceChildren(
       element("h2", null, "What it comes to"),
       element(
         "div.outcome",
         null,
-        element("p.big" + (first ? ".provisional" : verdict === "the same" ? "" : saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, first ? element("span.pill.first", null, "first answer") : null, verdict === "the same" ? null : element("span.pill" + (saved > 0 ? "" : ".worse"), null, saved === null ? "?" : perMonth(Math.abs(saved)))),
+        element("p.big" + (first ? ".provisional" : same ? "" : saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, first ? element("span.pill.first", null, "first answer") : null, same ? null : element("span.pill" + (saved > 0 ? "" : ".worse"), null, saved === null ? "?" : perMonth(Math.abs(saved)))),
         element("ul.plain.words", null, ...words.map((text) => element("li", null, text))),
         table(
           "Where plans end",
@@ -206,7 +208,7 @@ export class WhatIfView {
           ]
         ),
         bars(today, then, cost),
-        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${afterFullPlan(this.page.planned, today.priceAfter)}`),
+        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
         this.presets()
       )
     );
@@ -220,23 +222,25 @@ export class WhatIfView {
     const { words, then } = answer.whatIf;
     const key = words.join("; ");
     const kept = this.tried.filter((entry) => entry.words !== key);
-    kept.unshift({ words: key, saved, first, price: then.priceAfter, nodes: then.nodesAfter, evictions: then.evictions, knobs: answer.whatIf.knobs });
+    kept.unshift({ words: key, saved, first, least: first && answer.whatIf.onwards, today: answer.whatIf.today.priceAfter, price: then.priceAfter, nodes: then.nodesAfter, evictions: then.evictions, knobs: answer.whatIf.knobs });
     this.tried.splice(0, this.tried.length, ...kept.slice(0, KEPT));
     this.drawTried();
   }
 
   drawTried() {
     const rows = [...this.tried].sort((a, b) => (b.saved ?? -Infinity) - (a.saved ?? -Infinity));
-    const [less, price] = ["saved", "price"].map((key) => alike(rows.map((row) => row[key])));
+    const less = alike(rows.map((row) => row.saved));
+    const price = alike(rows.flatMap((row) => [row.today, row.price]));
     this.list.hidden = !rows.length;
     this.list.replaceChildren(
       element("h2", { id: "tried-title" }, "Tried so far"),
       table(
         "Tried so far",
         [
-          { words: "What if", cell: (row) => [element("button.link", { type: "button", onclick: () => this.setTo({}, row.knobs) }, row.words), row.first ? element("span.badge", null, "first answer") : ""] },
-          { words: "Saves more", number: true, cell: (row) => less(row.saved) },
-          { words: "Price", number: true, cell: (row) => price(row.price) },
+          { words: "Knobs", cell: (row) => [element("button.link", { type: "button", onclick: () => this.setTo({}, row.knobs) }, row.words), row.first ? element("span.badge", null, "first answer") : ""] },
+          { words: "Saves more", number: true, cell: (row) => (row.least ? "≥ " : "") + less(row.saved) },
+          { words: "Today's plan", number: true, cell: (row) => price(row.today) },
+          { words: "What if", number: true, cell: (row) => price(row.price) },
           { words: "Nodes", number: true, cell: (row) => number(row.nodes) },
           { words: "Evictions", number: true, cell: (row) => number(row.evictions) },
         ],
@@ -255,6 +259,14 @@ export class WhatIfView {
       ...files.map(([title, name, text]) => file(title, name, text))
     );
   }
+}
+
+/* In a first answer nothing is "the same", and where only prohibitions fall a longer search finds no less. */
+function judged(saved, same, first, onwards) {
+  if (saved === null) return "unknown";
+  if (same) return first ? (onwards ? "nothing found yet" : "no difference found yet") : "the same";
+  const words = saved > 0 ? `${money(saved)} less` : `${money(-saved)} more`;
+  return first && onwards && saved > 0 ? `at least ${words}` : words;
 }
 
 function file(title, name, text) {
