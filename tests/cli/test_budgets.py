@@ -70,6 +70,22 @@ def test_the_table_is_the_one_of_the_documentation(tmp_path: Path) -> None:
     assert "budget 2 (nodes 0, 0 9 * * mon-fri for 8h) allows 0 of 10 nodes at once" in result.stdout
 
 
+def test_without_nodes_in_the_input_some_are_supposed_and_it_says_so(tmp_path: Path) -> None:
+    manifest = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: web}\nspec: {}\n"
+    file = tmp_path / "pools.yaml"
+    file.write_text(manifest)
+    result = run("-f", str(file), "--at", FRIDAY)
+    assert "there are no nodes in the input, so 10 are supposed in each pool; --nodes N" in result.stderr
+    assert "NodePool web: 10 nodes supposed" in result.stdout
+    assert {cells[2] for cells in lines(result)[1:]} == {"1"}
+    assert "Percentages are of the nodes that are supposed" in result.stdout
+    (pool,) = json.loads(run("-f", str(file), "--at", FRIDAY, "--nodes", "40", "-o", "json").stdout)["pools"]
+    assert (pool["nodes"], pool["supposed"]) == (40, True)
+    assert run("-f", str(file), "--nodes", "40").stderr == ""
+    file.write_text(f"{manifest}---\n{{apiVersion: v1, kind: NodeList, items: []}}\n")
+    assert "NodePool web: 0 nodes\n" in run("-f", str(file), "--at", FRIDAY).stdout
+
+
 def test_busy_nodes_count_now_and_not_later(tmp_path: Path) -> None:
     """An unhealthy node is what repair is for: it does not stand in its own way."""
     document = json.loads(run("-f", cluster(tmp_path, node_pool(budgets=["20%"]), busy=1), "-o", "json").stdout)

@@ -11,7 +11,7 @@ import click
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cli.brake_options import PAUSE_OPTION
-from karpool.cli.cluster_source import read_cluster
+from karpool.cli.cluster_source import ReadCluster, read_cluster
 from karpool.cli.decision_options import read_time
 from karpool.cli.errors import say
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
@@ -28,6 +28,11 @@ from karpool.wire.problems import InputError, suggestion
 UTC_NAME: Final = "UTC"
 _DAY: Final = timedelta(days=1)
 _LONGEST: Final = timedelta(days=366)
+_SUPPOSED: Final = 10
+"""Nodes of each pool where the input holds no nodes: a percentage of none would be 0 at any time."""
+_NO_NODES: Final = (
+    f"there are no nodes in the input, so {_SUPPOSED} are supposed in each pool; --nodes N says another number"
+)
 EPILOG: Final = f"""{READS_LIVE}
 \b
 WHAT IS SHOWN
@@ -127,7 +132,12 @@ def budgets(
     with progress() as report:
         read = read_cluster(source, report, pause_namespace=pause_namespace)
         pools = _chosen(read.objects.node_pools, names)
-        notices = (*read.notices, *_unused(pools, annotated=annotated_budgets))
+        size = _SUPPOSED if nodes is None and _without_nodes(read) else nodes
+        notices = (
+            *read.notices,
+            *([] if size == nodes else [_NO_NODES]),
+            *_unused(pools, annotated=annotated_budgets),
+        )
         for notice in notices:
             say(notice, 0)
         from karpool.disruption.plan import context_of
@@ -137,7 +147,7 @@ def budgets(
         settings = DisruptionSettings(annotated_budgets=annotated_budgets, brakes=brakes)
         context = context_of(read.objects, Catalog(()), now=now, settings=settings, options=Options())
         zone = str(time_zone)
-        document = budget_calendar(context, pools, length, nodes=nodes, time_zone=zone, warnings=notices)
+        document = budget_calendar(context, pools, length, nodes=size, time_zone=zone, warnings=notices)
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":
@@ -149,6 +159,11 @@ def budgets(
         from karpool.report.terminal import Screen
 
         print_budgets(document, time_zone, Screen(sys.stdout), everything=everything)
+
+
+def _without_nodes(read: ReadCluster) -> bool:
+    """Whether the input is manifests alone; an empty list of nodes says that there are none."""
+    return read.loaded is not None and not read.objects.nodes and "Node" not in read.loaded.listed
 
 
 def _chosen(pools: Iterable[NodePool], names: tuple[str, ...]) -> list[NodePool]:

@@ -34,10 +34,14 @@ class ReasonCalendarPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class PoolCalendarPart(DocumentPart, frozen=True, kw_only=True):
-    """The budgets of a pool: how many nodes they count, how many of these are busy, and where they are written."""
+    """The budgets of a pool: how many nodes they count, how many of these are busy, and where they are written.
+
+    `supposed`: whether the number of nodes was not read, but given or assumed.
+    """
 
     name: str
     nodes: int
+    supposed: bool = False
     busy: int
     source: Literal["spec", "annotation"]
     reasons: tuple[ReasonCalendarPart, ...]
@@ -90,6 +94,7 @@ def _pool_part(context: DecisionContext, pool: NodePool, length: timedelta, node
     return PoolCalendarPart(
         name=pool.name,
         nodes=size,
+        supposed=nodes is not None,
         busy=census.busy,
         source="annotation" if annotated else "spec",
         reasons=tuple(_reason_part(context, pool, cause, length, size, supposed=nodes is not None) for cause in Cause),

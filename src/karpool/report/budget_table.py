@@ -13,7 +13,10 @@ _MOST_SHOWN: Final = 40
 def print_budgets(document: BudgetCalendar, zone: tzinfo, screen: Screen, *, everything: bool = False) -> None:
     since, until = moment(document.time, zone), moment(document.until, zone)
     screen.line(f"How many nodes may go at once from {since} to {until}, times in {document.time_zone}")
-    screen.line("Percentages are of the nodes of today; busy nodes count against `now` only.")
+    if any(pool.supposed for pool in document.pools):
+        screen.line("Percentages are of the nodes that are supposed; none of them is busy.")
+    else:
+        screen.line("Percentages are of the nodes of today; busy nodes count against `now` only.")
     for pool in document.pools:
         _print_pool(pool, zone, screen, everything=everything)
     if not document.pools:

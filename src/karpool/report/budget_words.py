@@ -50,4 +50,5 @@ def _at(reason: ReasonCalendarPart, when: datetime) -> AllowedPart:
 def pool_heading(pool: PoolCalendarPart) -> str:
     busy = f", {pool.busy:,} of them not ready or on the way out" if pool.busy else ""
     where = f", budgets of its {pool.source}" if pool.source == "annotation" else ""
-    return f"NodePool {pool.name}: {count(pool.nodes, 'node')}{busy}{where}"
+    nodes = f"{count(pool.nodes, 'node')}{' supposed' if pool.supposed else ''}"
+    return f"NodePool {pool.name}: {nodes}{busy}{where}"
