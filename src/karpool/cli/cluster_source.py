@@ -143,7 +143,11 @@ def decided_cluster(read: ReadCluster, opener: CatalogOpener, choices: Choices, 
     complete = opener.complete(kwok=of_kwok(objects.node_claims, objects.node_pools))
     settings = replace(choices.settings, complete_catalog=complete)
     grouped = with_groups(changed(objects, node_pools=pools), groups)
-    others = (*_notices(objects, catalog, opener, complete=complete), *_stray_pauses(objects, settings))
+    others = (
+        *input_notices(objects, catalog, opener, complete=complete),
+        *idle_discounts(opener.discounts, catalog.origins),
+        *_stray_pauses(objects, settings),
+    )
     warnings = (*of_overlays, *read.notices, *others, *group_notices(grouped, groups))
     return LoadedCluster(
         grouped, with_group_shapes(catalog, grouped), settings, tuple(map(one_line, warnings)), read.loaded
@@ -161,7 +165,7 @@ def _overlaid(catalog: Catalog, objects: Objects, choices: Choices) -> tuple[Cat
     return overlaid.catalog, [f"NodeOverlay {name} is left out: {why}" for name, why in overlaid.left_out.items()]
 
 
-def _notices(objects: Objects, catalog: Catalog, opener: CatalogOpener, *, complete: bool) -> Iterator[str]:
+def input_notices(objects: Objects, catalog: Catalog, opener: CatalogOpener, *, complete: bool) -> Iterator[str]:
     """What the input lacks, so that the answer may mislead."""
     if not objects.nodes:
         yield _NODELESS
@@ -176,7 +180,6 @@ def _notices(objects: Objects, catalog: Catalog, opener: CatalogOpener, *, compl
     yield from map(str, stray_settings(objects))
     yield from unmet_labels(objects.node_pools, catalog)
     yield from unpriced_regions(catalog)
-    yield from idle_discounts(opener.discounts, catalog.origins)
 
 
 def _stray_pauses(objects: Objects, settings: DisruptionSettings) -> Iterator[str]:

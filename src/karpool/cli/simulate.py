@@ -14,7 +14,6 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from karpool.catalog.instance_types import Catalog
 from karpool.catalog.notices import idle_discounts
 from karpool.catalog.sources import catalog_names, check_region, is_catalog_name
 from karpool.catalog.spot_history import read_spot_history
@@ -22,16 +21,16 @@ from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import search_options
 from karpool.cli.errors import say
+from karpool.cli.group_options import group_options
 from karpool.cli.input_options import output_option
 from karpool.cli.option_types import Seed
 from karpool.cli.progress import progress
-from karpool.cluster.node_groups import with_group_shapes, with_groups
-from karpool.model.loading import load
+from karpool.cli.scenario_cluster import InitialCluster, groups_of
+from karpool.cluster.node_groups import NO_OPTIONS, GroupOptions
 from karpool.optimization.side_by_side import cores
 from karpool.recording.parts import holds_recording
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import Comparison, ReportProgress, ScenarioSource, compare
-from karpool.virtual.demand import read_demand
 from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import Scenario, ScenarioError, read_scenario
 from karpool.virtual.scenario_checks import flaws, instance_type_flaws, names_instance_types
@@ -121,6 +120,7 @@ SPOT_HISTORY: Final = click.option(
     help="Write what happens under one policy on one seed as a recording, as `karpool record` writes it.",
 )
 @SPOT_HISTORY
+@group_options
 @search_options
 @catalog_options
 def simulate(
@@ -134,6 +134,7 @@ def simulate(
     journal: Path | None,
     recording: Path | None,
     spot_history: Path | None,
+    groups: GroupOptions,
     catalog_opener: CatalogOpener,
     decisions: dict[str, Any],
 ) -> None:
@@ -143,7 +144,7 @@ def simulate(
     """
     with progress() as report:
         report("Reading the scenario", 0, None)
-        opened = open_scenario(scenario, catalog_opener, length, decisions, spot_history)
+        opened = open_scenario(scenario, catalog_opener, length, decisions, spot_history, groups=groups)
         first = opened.scenario.seed if seed is None else seed
         chosen, seeded = _chosen(opened.scenario, policies), range(first, first + seeds)
         for option, file in (("--journal", journal), ("--record", recording)):
@@ -203,10 +204,21 @@ def open_scenario(
     length: str | None = None,
     decisions: Mapping[str, Any] | None = None,
     spot_history: Path | None = None,
+    *,
+    groups: GroupOptions = NO_OPTIONS,
 ) -> OpenedScenario:
     """A scenario by its file or its built-in name; what the command line names replaces its own."""
     file, data, beside = _read(name)
-    return open_text(file, data, opener, beside=beside, length=length, decisions=decisions, spot_history=spot_history)
+    return open_text(
+        file,
+        data,
+        opener,
+        beside=beside,
+        length=length,
+        decisions=decisions,
+        spot_history=spot_history,
+        groups=groups,
+    )
 
 
 def open_text(
@@ -218,6 +230,7 @@ def open_text(
     length: str | None = None,
     decisions: Mapping[str, Any] | None = None,
     spot_history: Path | None = None,
+    groups: GroupOptions = NO_OPTIONS,
 ) -> OpenedScenario:
     """The scenario of a text; files that it names are in the directory `beside`."""
     if length is not None:
@@ -228,17 +241,27 @@ def open_text(
     files = tuple(str(beside / entry) for entry in written.cluster)
     recording = str(beside / written.recording) if written.recording else ""
     own = _with_own_catalog(opener, written, beside)
-    opens = partial(_opens, files=files, recording=recording)
+    initial = InitialCluster(files, recording, groups_of(written, beside, groups))
     chosen = tuple((decisions or {}).items())
     source = ScenarioSource(
-        data, opens(own), length, files, recording, _history_file(written, beside, spot_history), chosen
+        data,
+        partial(initial.catalog, own),
+        length,
+        files,
+        recording,
+        _history_file(written, beside, spot_history),
+        chosen,
+        pool_label=initial.groups.pool_label or "",
+        group_sizes=tuple(initial.groups.sizes.items()),
     )
     scenario = source.scenario()
     if files or recording:
         _refuse_first(pool_flaws(scenario), file)
     if names_instance_types(scenario):
         # Without prices: an option would be blamed for a type that the scenario misspells.
-        _refuse_first(instance_type_flaws(scenario, opens(replace(own, prices=()))()), file)
+        _refuse_first(instance_type_flaws(scenario, initial.catalog(replace(own, prices=()))), file)
+    for notice in initial.notices(own):
+        say(notice, 0)
     return OpenedScenario(file, source, scenario)
 
 
@@ -256,16 +279,6 @@ def _history_file(scenario: Scenario, beside: Path, named: Path | None) -> str:
     return str(file)
 
 
-def _opens(opener: CatalogOpener, *, files: tuple[str, ...], recording: str) -> Callable[[], Catalog]:
-    return partial(_catalog_for_cluster, opener, files, recording) if files or recording else opener
-
-
-def _catalog_for_cluster(opener: CatalogOpener, files: tuple[str, ...], recording: str) -> Catalog:
-    objects = read_demand(Path(recording)).objects if recording else load(files, stdin=sys.stdin.buffer).objects
-    catalog = opener.for_cluster(objects.nodes, objects.node_claims, objects.node_pools)
-    return with_group_shapes(catalog, with_groups(objects))
-
-
 def _refuse_first(flaws_found: Iterable[Flaw], file: str) -> None:
     for flaw in flaws_found:
         raise InputError(Problem.of(flaw, file=file, about=""))
@@ -279,6 +292,9 @@ def _missing_files(scenario: Scenario, beside: Path) -> Iterator[Flaw]:
     if scenario.recording and not holds_recording(beside / scenario.recording):
         message = f"there is no recording {beside / scenario.recording}; `karpool record` writes one"
         yield Flaw("recording", "MissingFile", message)
+    if scenario.groups and not (beside / scenario.groups).is_file():
+        message = f"there is no file {beside / scenario.groups}; name one with sizes of node groups"
+        yield Flaw("groups", "MissingFile", message)
     if scenario.spot_history is not None and not (beside / scenario.spot_history.file).is_file():
         message = f"there is no file {beside / scenario.spot_history.file}; name a table of price changes"
         yield Flaw("spotHistory.file", "MissingFile", message)

@@ -68,6 +68,9 @@ class GroupOptions:
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
 
 
+NO_OPTIONS: Final = GroupOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class _Members:
     source: GroupSource
@@ -76,7 +79,7 @@ class _Members:
 
 def with_groups(objects: Objects, options: GroupOptions | None = None) -> Objects:
     """The objects with a pool for each node group, and a place in it for each of its nodes."""
-    chosen = options or GroupOptions()
+    chosen = options or NO_OPTIONS
     members = group_members(objects, chosen.pool_label)
     if not members:
         return objects

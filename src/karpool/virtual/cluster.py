@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from karpool.catalog.instance_types import Catalog
+from karpool.cluster.node_groups import GroupOptions
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.ports import Duties, Intervals
@@ -115,7 +116,7 @@ class VirtualCluster:
         self.autoscaler = Autoscaler(world, self.cluster_state, self.cloud, groups, scenario.autoscaler)
         self._schedule_start(controller=starts)
         if initial is not None:
-            load_nodes_and_pods(self.cloud, manager, initial)
+            load_nodes_and_pods(self.cloud, manager, initial, GroupOptions(scenario.pool_label or None))
             if self.replay is not None and demand is not None:
                 self.replay.load(demand)
             self.recorder.begin()  # nodes of the initial cluster do not count as launched

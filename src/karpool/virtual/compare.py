@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, PriceOrigin
 from karpool.catalog.spot_history import read_spot_history
+from karpool.cluster.node_groups import GroupOptions
+from karpool.model.group_sizes import Sizes
 from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.virtual.cluster import VirtualCluster
@@ -56,6 +58,10 @@ class ScenarioSource:
     """The file with the history of spot prices."""
     decisions: tuple[tuple[str, Any], ...] = ()
     """Options of decisions that replace those of every policy, by name."""
+    pool_label: str = ""
+    """The label that names pools and groups of the initial cluster, if not as the scenario says."""
+    group_sizes: tuple[tuple[str, Sizes], ...] = ()
+    """How small and large its node groups may be, by name."""
 
     def objects(self) -> Objects:
         return self.initial()[0]
@@ -80,7 +86,9 @@ class ScenarioSource:
         if demand is not None:
             scenario = with_demand(scenario, demand)
         if self.files or demand is not None:
-            scenario = with_cluster(scenario, self.objects() if initial is None else initial)
+            scenario = replace(scenario, pool_label=self.pool_label or scenario.pool_label)
+            groups = GroupOptions(scenario.pool_label or None, dict(self.group_sizes))
+            scenario = with_cluster(scenario, self.objects() if initial is None else initial, groups)
         if self.spot_history:
             spot = scenario.spot_history or SpotHistorySettings(file=self.spot_history)
             scenario = replace(scenario, spot_history=replace(spot, file=self.spot_history))

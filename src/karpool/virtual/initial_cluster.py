@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.catalog.observed import observed
 from karpool.catalog.pricing import capacity_type_of, has_no_zone, label_of, node_price
-from karpool.cluster.node_groups import memberships, with_groups
+from karpool.cluster.node_groups import NO_OPTIONS, GroupOptions, memberships, with_groups
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
 from karpool.model import labels as names
@@ -60,7 +60,7 @@ def on_machines(objects: Objects) -> tuple[Objects, str]:
     return replace(objects, nodes=nodes, pods=pods), why
 
 
-def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
+def with_cluster(scenario: Scenario, objects: Objects, groups: GroupOptions = NO_OPTIONS) -> Scenario:
     """The scenario with the pools, workloads and budgets of a cluster; its own are added, or replace them."""
     own = {(entry.namespace, entry.name) for entry in scenario.workloads}
     pools = {pool.name for pool in scenario.pools}
@@ -72,17 +72,17 @@ def with_cluster(scenario: Scenario, objects: Objects) -> Scenario:
         workloads=(*scenario.workloads, *added),
         budgets=(*scenario.budgets, *objects.pod_disruption_budgets),
         buffers=(*scenario.buffers, *objects.capacity_buffers),
-        node_groups=(*scenario.node_groups, *_learned_groups(scenario, objects)),
+        node_groups=(*scenario.node_groups, *_learned_groups(scenario, objects, groups)),
     )
 
 
-def _learned_groups(scenario: Scenario, objects: Objects) -> Iterator[NodeGroup]:
+def _learned_groups(scenario: Scenario, objects: Objects, options: GroupOptions) -> Iterator[NodeGroup]:
     """The cluster's own node groups, for the stand-in of their autoscaler; one in the scenario replaces its namesake.
 
     A group of unknown maximum, or of several machine types, has no more nodes than it has at the start.
     """
     own = {group.name for group in scenario.node_groups}
-    grouped = with_groups(objects)
+    grouped = with_groups(objects, options)
     members = memberships(grouped)
     for group in grouped.node_pools:
         if isinstance(group, LearnedGroup) and group.name not in own:
@@ -131,14 +131,17 @@ def _without_uids(claim: ResourceClaim) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, reserved_for=users))
 
 
-def load_nodes_and_pods(cloud: VirtualCloud, manager: ControllerManager, objects: Objects) -> None:
+def load_nodes_and_pods(
+    cloud: VirtualCloud, manager: ControllerManager, objects: Objects, groups: GroupOptions = NO_OPTIONS
+) -> None:
+    """The nodes and pods as they are; nodes of groups get the label by which the autoscaler's stand-in knows them."""
     claims = {claim.status.node_name: claim for claim in objects.node_claims if claim.status.node_name}
-    groups = memberships(with_groups(objects))
+    members = memberships(with_groups(objects, groups))
     for node in objects.nodes:
         if node.metadata.deletion_timestamp is None:
-            _load_node(cloud, _labelled(node, groups.get(node.name)), claims.get(node.name))
-    for group, pods in _groups(objects).items():
-        controller = _controller(manager, group)
+            _load_node(cloud, _labelled(node, members.get(node.name)), claims.get(node.name))
+    for workload, pods in _groups(objects).items():
+        controller = _controller(manager, workload)
         if controller is not None:
             _hand_over(controller, pods, objects)
     for entry in objects.daemon_sets:

@@ -233,6 +233,10 @@ class Scenario(ScenarioPart):
     """Files with a real cluster to start with, as `karpool plan -f` reads them."""
     recording: str = ""
     """A recording to replay: the cluster to start with, and what it asked for from then on."""
+    pool_label: str = ""
+    """The label of the cluster's nodes that names their pool or group, if it is not that of a cloud."""
+    groups: str = ""
+    """A file that says how small and large the cluster's node groups may be, as `--groups` takes it."""
     spot_history: SpotHistorySettings | None = None
     catalog: str | None = None
     node_fee: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
