@@ -182,7 +182,9 @@ def test_a_knob_changes_the_price(opened: Opened) -> None:
     expect(outcome.locator(".showing")).to_contain_text("With a fee of 0.10 $/h a node, which both sides count")
     expect(outcome.locator("tbody tr").filter(has_text="Price").first).to_contain_text("1.24 $/h")
     page.get_by_label("Fee for each node, $/h").fill("-1")
-    expect(page.locator(".result .problem")).to_contain_text("knobs: ", timeout=PATIENCE)
+    expect(page.locator(".result .problem")).to_have_text(
+        "nodeFee: -1 is not allowed; write a number from 0 to 1,000,000", timeout=PATIENCE
+    )
     page.get_by_label("Fee for each node, $/h").fill("")
     page.get_by_label("consolidateAfter").select_option("Never")
     expect(outcome.locator(".words")).to_contain_text("Never", timeout=PATIENCE)

@@ -173,8 +173,8 @@ def test_blockers_and_costs_are_answered() -> None:
 @table(
     row(what="node", query={"name": "gone"}, says="there is no node gone now"),
     row(what="pod", query={"name": "default/gone"}, says="there is no pod default/gone now"),
-    row(what="what-if", query={"knobs": "[{}]"}, says="knobs: "),
-    row(what="what-if", query={"knobs": "not json"}, says="knobs: "),
+    row(what="what-if", query={"knobs": "[{}]"}, says="knobs: each must be an object whose field `knob` says"),
+    row(what="what-if", query={"knobs": "not json"}, says="knobs: they are no JSON; write a list such as"),
     row(what="what-if", query={"knobs": '[{"knob": "pdbOff", "name": "a/b"}]'}, says="a/b"),
     row(what="blockers", query={"by": "colour"}, says="is not namespace, workload, or label=KEY"),
     row(what="costs", query={"by": ""}, says="is not namespace, workload, or label=KEY"),

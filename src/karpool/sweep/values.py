@@ -9,6 +9,7 @@ import msgspec
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.what_if.knob import Knob
+from karpool.disruption.what_if.knob_values import not_allowed
 from karpool.disruption.what_if.pool_knobs import (
     BalancedK,
     Budgets,
@@ -28,12 +29,11 @@ from karpool.disruption.what_if.setting_knobs import (
     SpotToSpot,
     WeightsMode,
 )
-from karpool.disruption.what_if.type_knobs import AddTypes, ForbidTypes, OnlyTypes, TypesKnob
+from karpool.disruption.what_if.type_knobs import MOST_TYPES, AddTypes, ForbidTypes, OnlyTypes, TypesKnob
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
 from karpool.model.rules.pools import refused_pool
 from karpool.packing.options import Options
-from karpool.wire.duration import parse_duration
 from karpool.wire.objects import decode_value, encode_value
 from karpool.wire.problems import Flaw, InputError, suggestion
 
@@ -118,32 +118,9 @@ def _flaws(pool: NodePool) -> Iterator[Flaw]:
 
 def _sentence(kind: type[Knob], value: str) -> str:
     """What is wrong with a value that has not the type of its knob."""
-    field = "instance_types" if issubclass(kind, TypesKnob) else "value"
-    expected = next(one.type for one in msgspec.inspect.type_info(kind).fields if one.name == field)  # type: ignore[attr-defined]
-    match expected:
-        case msgspec.inspect.CustomType():
-            return _duration_sentence(value)
-        case msgspec.inspect.LiteralType():
-            allowed = f"use one of {', '.join(map(str, expected.values))}"
-        case msgspec.inspect.BoolType():
-            allowed = "write true or false"
-        case msgspec.inspect.IntType():
-            allowed = f"write a whole number from {expected.ge} to {expected.le}"
-        case msgspec.inspect.FloatType():
-            allowed = f"write a number from {expected.ge:,.0f} to {expected.le:,.0f}"
-        case msgspec.inspect.VarTupleType():
-            allowed = f"join at most {expected.max_length} names or patterns by +, such as m5.*+c5.large"
-        case _:
-            allowed = "it is too long"
-    return f"{value[:40]!r} is not allowed; {allowed}"
-
-
-def _duration_sentence(value: str) -> str:
-    try:
-        parse_duration(value)
-    except ValueError as error:
-        return str(error)
-    return f"{value[:40]!r} is not allowed"
+    if issubclass(kind, TypesKnob):
+        return f"{value[:40]!r} is not allowed; join at most {MOST_TYPES} names or patterns by +, such as m5.*+c5.large"
+    return not_allowed(kind, "value", value)
 
 
 def wrong(message: str) -> InputError:

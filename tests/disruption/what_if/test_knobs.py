@@ -163,16 +163,38 @@ def test_node_groups_have_no_knobs_of_pools() -> None:
     row(knob={"knob": "requests", "workload": "Deployment default/x", "cpu": 2}, words="there is no workload"),
     row(knob={"knob": "nodeProtectionOff", "node": "zz"}, words="there is no node 'zz'"),
     row(knob={"knob": "minimumSavings", "value": "much"}, words="is not allowed"),
-    row(knob={"knob": "nodeFee", "value": -1}, words=">= 0"),
-    row(knob={"knob": "requests", "workload": "x", "cpu": 0}, words=">= 0.01"),
+    row(knob={"knob": "nodeFee", "value": -1}, words="nodeFee: -1 is not allowed"),
+    row(knob={"knob": "requests", "workload": "x", "cpu": 0}, words="write a number from 0.01 to 100"),
     row(knob={"knob": "order", "value": "luck"}, words="luck"),
-    row(knob={"knob": "budgetsOff", "pool": "default"}, words="unknown field"),
+    row(knob={"knob": "budgetsOff", "pool": "default"}, words="has no field .pool."),
     row(knob={"knob": "doom"}, words="doom"),
     row(knob={"knob": "doNotDisruptOff", "workload": "x", "namespace": "y"}, words="leave one of them out"),
 )
 def test_a_knob_that_does_not_fit_says_why(knob: dict[str, Any], words: str) -> None:
     with pytest.raises(KnobError, match=words.replace("?", r"\?")):
         asked(knob)
+
+
+@table(
+    row(knob={"knob": "weight", "value": 150}, says="weight: 150 is not allowed; write a whole number from 0 to 100"),
+    row(
+        knob={"knob": "requests", "workload": "Deployment default/web", "cpu": 0},
+        says="requests.cpu: 0 is not allowed; write a number from 0.01 to 100",
+    ),
+    row(knob={"knob": "spotToSpot", "value": "on"}, says="spotToSpot: 'on' is not allowed; write true or false"),
+    row(knob={"knob": "order", "value": "x"}, says="order: 'x' is not allowed; use one of cost, ratio"),
+    row(knob={"knob": "gracePeriod", "value": "1 day"}, says="gracePeriod: '1 day' is not a duration; write numbers"),
+    row(knob={"knob": "weight"}, says="weight: it is missing; write a whole number from 0 to 100"),
+    row(knob={"knob": "weihgt", "value": 3}, says="knob: there is no knob 'weihgt'; did you mean weight?"),
+    row(knob={"knob": "budgetsOff", "pool": "x"}, says="budgetsOff: it has no field 'pool'; its fields are nodePool"),
+    row(knob={"knob": "forbidTypes", "instanceTypes": 3}, says="forbidTypes.instanceTypes: 3 is not allowed; name at"),
+    row(knob=None, says="knobs: each must be an object whose field `knob` says what it is"),
+)
+def test_a_knob_that_cannot_be_read_says_what_to_write(knob: object, says: str) -> None:
+    with pytest.raises(KnobError) as refused:
+        read_knobs(msgspec.json.encode([{"knob": "budgetsOff"}, knob]))
+    assert str(refused.value).startswith(says)
+    assert "$" not in str(refused.value)
 
 
 def test_knobs_are_a_list_and_not_too_many() -> None:

@@ -1,9 +1,10 @@
 """All knobs, and how they are read; a list of them is what a what-if is asked with."""
 
-from typing import Any, Final
+from typing import Final, get_args
 
 import msgspec
 
+from karpool.disruption.what_if.knob_values import refusal_of
 from karpool.disruption.what_if.pod_knobs import (
     DoNotDisruptOff,
     GroupMinimumOff,
@@ -65,18 +66,25 @@ AnyKnob = (
     | SafeToEvict
 )
 MOST_KNOBS: Final = 100
+_EXAMPLE: Final = 'write a list such as [{"knob": "budgetsOff"}]'
 
 
 def read_knobs(text: bytes | str) -> tuple[AnyKnob, ...]:
     """Knobs from a JSON list, as programs send them; whatever is wrong is a `KnobError`."""
     try:
         knobs = msgspec.json.decode(text, type=tuple[AnyKnob, ...], dec_hook=decode_value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _unreadable(error) from None
+    except msgspec.ValidationError as error:
+        raise _refused(text, error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise KnobError("knobs", f"they are no JSON; {_EXAMPLE}") from None
     if len(knobs) > MOST_KNOBS:
         raise KnobError("knobs", f"are {len(knobs)}; at most {MOST_KNOBS} can be turned at once")
     return knobs
 
 
-def _unreadable(error: Any) -> KnobError:
-    return KnobError("knobs", str(error)[:400])
+def _refused(text: bytes | str, error: msgspec.ValidationError) -> KnobError:
+    listed = msgspec.json.decode(text)
+    if not isinstance(listed, list):
+        return KnobError("knobs", f"they are no list; {_EXAMPLE}")
+    kinds = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyKnob)}
+    return refusal_of(listed, kinds) or KnobError("knobs", str(error)[:400])

@@ -18,9 +18,9 @@ from karpool.model.labels import INSTANCE_TYPE, machine_prefix
 from karpool.model.nodepool import NodePool, PoolRequirement
 from karpool.model.requirements import requirement
 
-_MOST: Final = 100
+MOST_TYPES: Final = 100
 Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
-Patterns = Annotated[tuple[Pattern, ...], msgspec.Meta(max_length=_MOST)]
+Patterns = Annotated[tuple[Pattern, ...], msgspec.Meta(max_length=MOST_TYPES)]
 """Names of types, such as `m6i.large`, or patterns such as `t3.*`."""
 
 
