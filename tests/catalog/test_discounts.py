@@ -97,5 +97,7 @@ def test_a_percentage_out_of_range_is_refused(text: str) -> None:
 
 
 def test_a_pattern_that_names_no_type_is_refused() -> None:
-    with pytest.raises(InputError, match=r"--discount: 'm77\*=31%': the catalogue has no type 'm77\*'"):
+    with pytest.raises(
+        InputError, match=r"--discount: 'm77\*=31%': the catalogue has no type 'm77\*'; did you mean m7i\?"
+    ):
         open_catalog("sample", discounts=["m77*=31%"])

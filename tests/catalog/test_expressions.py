@@ -101,3 +101,8 @@ def test_what_is_no_expression_is_refused_in_one_line(text: str, why: str) -> No
     with pytest.raises(InputError) as caught:
         parse_expressions([text])
     assert str(caught.value).startswith(f"expression: {text!r}: {why}")
+
+
+def test_a_type_alone_is_told_how_it_is_written() -> None:
+    with pytest.raises(InputError, match=r"'m5.larg' is no condition; did you mean type=m5.large\?"):
+        parse_expressions(["m5.larg"], ["m5.large", "c5.large"])

@@ -71,6 +71,15 @@ def test_manifests_of_pools_are_enough(pools: str) -> None:
     )
 
 
+def test_a_value_that_breaks_a_rule_leads_to_validate(tmp_path: Path) -> None:
+    file = tmp_path / "pools.yaml"
+    file.write_text("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\nspec: {weight: 0}\n")
+    result = run("-f", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.endswith("or leave it out; karpool validate lists all that is wrong\n")
+    assert "validate" not in run("-f", "nowhere.yaml").stderr
+
+
 def test_without_pods_no_figure_is_made_up(pools: str) -> None:
     of_money = [found for found in linted("-f", pools)["findings"] if found["aboutMoney"]]
     assert {(found["code"], found["costPerMonth"]) for found in of_money} == {

@@ -25,6 +25,21 @@ def test_the_package_runs_as_a_module_too() -> None:
     assert (done.returncode, done.stdout) == (0, f"karpool {__version__}\n")
 
 
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        (["help"], "Usage: cli [OPTIONS] COMMAND [ARGS]..."),
+        (["help", "--help"], "Usage: cli [OPTIONS] COMMAND [ARGS]..."),
+        (["help", "plan"], "Usage: cli plan [OPTIONS]"),
+        (["help", "catalog", "update"], "Usage: cli catalog update [OPTIONS]"),
+    ],
+)
+def test_help_may_be_asked_for_as_a_command(asked: list[str], first: str) -> None:
+    result = CliRunner().invoke(cli, asked)
+    assert (result.exit_code, result.stdout.partition("\n")[0]) == (0, first)
+    assert "did you mean plan?" in CliRunner().invoke(cli, ["help", "plann"]).stderr
+
+
 def test_help_lists_every_command_with_a_sentence() -> None:
     text = CliRunner().invoke(cli, ["--help"]).stdout
     for name, summary in COMMANDS.items():

@@ -77,7 +77,7 @@ def test_karpool_alone_prints_its_help() -> None:
     row("a policy", arguments=["simulate", "churn", "--policy", "after30s"], said="did you mean after-30s?"),
     row("a feature gate", arguments=["plan", "--feature-gates", "NodeRepiar=true"], said="did you mean NodeRepair?"),
     row("a key", arguments=["catalog", "arhc=arm64"], said="did you mean arch?"),
-    row("a type as a key", arguments=["catalog", "m6i.lrage"], said="for a type by its name, write type=m6i.lrage"),
+    row("a type as a key", arguments=["catalog", "m6i.lrage"], said="did you mean type=m6i.large?"),
     row("a price", arguments=["catalog", "--price", "m6i.lrage=1"], said="did you mean m6i.large?"),
     row("a shell", arguments=["completion", "bsh"], said="did you mean bash?"),
 )

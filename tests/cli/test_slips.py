@@ -40,6 +40,30 @@ def test_a_file_without_its_option_is_noticed(tmp_path: Path, command: tuple[str
     assert f"Did you mean -f {file}?" in result.stderr
 
 
+def test_a_wrong_value_of_an_option_gets_no_such_hint(tmp_path: Path) -> None:
+    file = manifest(tmp_path)
+    result = run("diff", file, file, "-f", file, "-o", "html")
+    assert result.exit_code == 2
+    assert result.stderr.endswith("'html' is not one of json, markdown, table (see cli diff --help)\n")
+    assert "argument (nonsense/x.json). Did you mean -f nonsense/x.json?" in run("plan", "nonsense/x.json").stderr
+
+
+@pytest.mark.parametrize(("command", "kind"), [("explain", "node"), ("budgets", "NodePool")])
+def test_a_path_in_place_of_a_name_is_noticed_before_a_cluster_is_looked_for(command: str, kind: str) -> None:
+    result = run(command, "examples/")
+    assert result.exit_code == 2
+    assert f"'examples/' is a file, not the name of a {kind}. Did you mean -f examples/?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("x", "'x' is not a whole number; write 0 or more"), ("-1", "-1 is out of range; write 0 or more")],
+)
+def test_a_number_that_is_none_is_told_what_to_write(value: str, said: str) -> None:
+    result = run("lint", "--costs", value)
+    assert (result.exit_code, said in result.stderr) == (2, True)
+
+
 def test_an_argument_that_is_no_file_gets_no_such_hint() -> None:
     result = run("plan", "nonsense")
     assert "Did you mean" not in result.stderr

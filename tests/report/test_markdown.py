@@ -71,6 +71,13 @@ def test_a_plan_has_its_totals_and_folds_the_rest() -> None:
     assert "| NotCheaper | 1 | a: about a |" in text
 
 
+def test_it_says_where_a_node_is_counted_twice() -> None:
+    twice = replace(node("a"), reasons=(*node("a").reasons, *node("a", reason="NoGroup").reasons))
+    note = "A node with several reasons is counted under each."
+    assert note not in plan_markdown(plan(node("a"), node("b")))
+    assert note in plan_markdown(plan(twice, node("b")))
+
+
 def test_hostile_names_are_text_in_a_plan() -> None:
     pending = Unschedulable(pod=HOSTILE, reasons=(Reason("X", HOSTILE, HOSTILE),))
     made = replace(plan(node(HOSTILE)), unschedulable=(pending,), warnings=(HOSTILE,))

@@ -25,7 +25,7 @@ def ui(*arguments: str) -> Result:
 
 @table(
     row("no such file", arguments=["-f", "nowhere.json"], says="nowhere.json: does not exist"),
-    row("a wrong port", arguments=["--port", "70000"], says="70000 is not in the range"),
+    row("a wrong port", arguments=["--port", "70000"], says="70000 is out of range; write 0 to 65,535"),
     row("files and a context", arguments=["-f", EXAMPLES, "--context", "prod"], says="--context: goes with a live"),
     row("no such journal", arguments=["--journal", "nowhere.jsonl"], says="'nowhere.jsonl' does not exist"),
     row("no such context", arguments=["--kubeconfig", "nowhere"], says="nowhere: does not exist"),

@@ -15,7 +15,7 @@ from typing import Final
 from karpool.catalog.instance_types import InstanceType, Offering, PriceOrigin
 from karpool.catalog.places import place_of
 from karpool.model.labels import ON_DEMAND, RESERVED, SPOT
-from karpool.wire.problems import InputError
+from karpool.wire.problems import InputError, suggestion
 
 OPTION: Final = "--discount"
 _KINDS: Final = (ON_DEMAND, SPOT)
@@ -72,7 +72,9 @@ def check_types(discounts: Iterable[Discount], types: Sequence[InstanceType]) ->
     """Refuse a discount on types that there are not: misspelt, most likely."""
     for discount in discounts:
         if not any(map(discount.names, types)):
-            raise InputError.at(OPTION, f"{discount.text!r}: the catalogue has no type {discount.types!r}")
+            names = [name for entry in types for name in (entry.name.partition(".")[0], entry.name)]
+            hint = suggestion(discount.types.strip("*?"), dict.fromkeys(names))
+            raise InputError.at(OPTION, f"{discount.text!r}: the catalogue has no type {discount.types!r}{hint}")
 
 
 def discount_on(entry: InstanceType, offering: Offering, discounts: Sequence[Discount]) -> Discount | None:

@@ -7,7 +7,7 @@ numbers; everything else is a requirement on labels, as in a NodePool.
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,7 +17,7 @@ from karpool.catalog.pricing import by_price
 from karpool.catalog.unknown_values import known_values, unknown_values
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, RESERVATION_ID, ZONE, canonical
 from karpool.model.requirements import Requirement, requirement
-from karpool.wire.problems import InputError, suggestion
+from karpool.wire.problems import InputError, closest, suggestion
 from karpool.wire.quantity import NANO, ZERO, parse_quantity
 
 _AWS: Final = "karpenter.k8s.aws/instance-"
@@ -127,23 +127,23 @@ def select(catalog: Catalog, wanted: Sequence[TypeExpression]) -> list[InstanceT
     return by_price(selected)
 
 
-def parse_expressions(texts: Iterable[str]) -> tuple[TypeExpression, ...]:
-    """Read expressions; one text may hold several, separated by commas."""
-    return tuple(_parse(part.strip(), text) for text in texts for part in _BETWEEN.split(text))
+def parse_expressions(texts: Iterable[str], types: Collection[str] = ()) -> tuple[TypeExpression, ...]:
+    """Read expressions; one text may hold several, separated by commas. `types` are names that may be meant alone."""
+    return tuple(_parse(part.strip(), text, types) for text in texts for part in _BETWEEN.split(text))
 
 
-def _parse(part: str, text: str) -> TypeExpression:
+def _parse(part: str, text: str, types: Collection[str]) -> TypeExpression:
     if match := _SET.fullmatch(part):
         values = tuple(value.strip() for value in match["values"].split(","))
-        return _made(match["key"], "NotIn" if match["negated"] else "In", values, text)
+        return _made(match["key"], "NotIn" if match["negated"] else "In", values, text, types)
     if match := _COMPARISON.fullmatch(part):
-        return _made(match["key"], _SYMBOLS[match["symbol"]], (match["value"],), text)
+        return _made(match["key"], _SYMBOLS[match["symbol"]], (match["value"],), text, types)
     if match := _PRESENCE.fullmatch(part):
-        return _made(match["key"], "DoesNotExist" if match["negated"] else "Exists", (), text)
+        return _made(match["key"], "DoesNotExist" if match["negated"] else "Exists", (), text, types)
     raise _refused(text, "write KEY=VALUE, KEY!=VALUE, KEY>=NUMBER, KEY in (A,B), KEY notin (A,B), KEY or !KEY")
 
 
-def _made(key: str, op: str, values: tuple[str, ...], text: str) -> TypeExpression:
+def _made(key: str, op: str, values: tuple[str, ...], text: str, types: Collection[str]) -> TypeExpression:
     if not all(values):
         raise _refused(text, "a value is empty")
     if key in AMOUNTS or key == PRICE:
@@ -151,6 +151,8 @@ def _made(key: str, op: str, values: tuple[str, ...], text: str) -> TypeExpressi
     if key not in SHORT_NAMES and "/" not in key:
         known = ", ".join([*SHORT_NAMES, *AMOUNTS, PRICE])
         hint = suggestion(key, [*SHORT_NAMES, *AMOUNTS, PRICE])
+        if op == "Exists" and (meant := closest(key, list(types))):
+            raise _refused(text, f"{key!r} is no condition; did you mean type={meant}?")
         hint = hint or (f"; for a type by its name, write type={key}" if op == "Exists" and "." in key else "")
         raise _refused(text, f"unknown key {key!r}; use a whole label key or one of {known}{hint}")
     try:

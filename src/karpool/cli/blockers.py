@@ -10,7 +10,7 @@ from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.option_types import GroupingOption
+from karpool.cli.option_types import GroupingOption, Whole
 from karpool.cli.progress import progress
 from karpool.cluster.node_groups import GroupOptions
 
@@ -45,12 +45,12 @@ EXIT STATUS
 @click.command(epilog=EPILOG)
 @cluster_options
 @output_option("table", "json", "csv", text="A table for people, a document for programs, or lines for a spreadsheet.")
-@click.option("--top", metavar="N", type=click.IntRange(0, 10_000), default=20, help="Compute so many blockers.")
+@click.option("--top", metavar="N", type=Whole(0, 10_000), default=20, help="Compute so many blockers.")
 @click.option(
     "--refine",
     "refined",
     metavar="N",
-    type=click.IntRange(0, 10_000),
+    type=Whole(0, 10_000),
     default=20,
     help="Above 500 nodes: look longer for so many of them.",
 )

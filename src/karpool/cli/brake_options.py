@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from karpool.cli.option_types import Length, Percentage
+from karpool.cli.option_types import Length, Percentage, Whole
 from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.model.labels import BUDGETS, PAUSE_MAP
@@ -22,7 +22,7 @@ def _duration(name: str, default: timedelta, text: str) -> Callable[[F], F]:
 
 
 def _number(name: str, default: int | None, text: str, *, least: int = 0) -> Callable[[F], F]:
-    return click.option(name, metavar="N", type=click.IntRange(min=least), default=default, help=text)
+    return click.option(name, metavar="N", type=Whole(min=least), default=default, help=text)
 
 
 def _percentage(name: str, default: float, text: str) -> Callable[[F], F]:

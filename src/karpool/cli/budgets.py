@@ -13,8 +13,9 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cli.brake_options import PAUSE_OPTION
 from karpool.cli.cluster_source import ReadCluster, read_cluster
 from karpool.cli.decision_options import read_time
-from karpool.cli.errors import say
+from karpool.cli.errors import refuse_files, say
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.option_types import Whole
 from karpool.cli.progress import progress
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.settings import DisruptionSettings
@@ -106,7 +107,7 @@ def _zone_hint(name: str, known: Iterable[str]) -> str:
 @click.option("--next", "length", metavar="DURATION", type=Days(), default="7d", help="How far to look ahead.")
 @click.option("--time-zone", metavar="ZONE", type=Zone(), default=UTC_NAME, help="The time zone of tables and pages.")
 @click.option("--at", metavar="TIME", help="Begin at this time (RFC 3339) instead of now.")
-@click.option("--nodes", metavar="N", type=click.IntRange(0, 10**6), help="Suppose that each pool has so many nodes.")
+@click.option("--nodes", metavar="N", type=Whole(0, 10**6), help="Suppose that each pool has so many nodes.")
 @click.option(
     "--annotated-budgets",
     is_flag=True,
@@ -128,6 +129,8 @@ def budgets(
     pause_namespace: str,
 ) -> None:
     """Show how many nodes of each NodePool may go at once in the days to come, by reason, and which budget says so."""
+    if not source.files:
+        refuse_files("NODEPOOL", names, "NodePool")
     now = read_time(at)
     with progress() as report:
         read = read_cluster(source, report, pause_namespace=pause_namespace)

@@ -97,7 +97,7 @@ def listing(expressions: tuple[str, ...], output: str, catalog_opener: CatalogOp
         raise InputError.at("--price", f"the catalogue has no type {misspelt[0]}{hint}")
     for notice in (*unpriced_regions(catalog), *idle_discounts(catalog_opener.discounts, catalog.origins)):
         say(notice, 0)
-    wanted = parse_expressions(expressions)
+    wanted = parse_expressions(expressions, catalog.by_name)
     types = select(catalog, wanted)
     for unknown in unknown_in(catalog, wanted):
         say(unknown, 0)

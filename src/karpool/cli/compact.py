@@ -22,6 +22,7 @@ from karpool.cli.errors import say, unknown_node
 from karpool.cli.group_options import GROUPS, POOL_LABEL, sizes_in
 from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
 from karpool.cli.live_cluster import Purpose, query_cluster
+from karpool.cli.option_types import Whole
 from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, NOTIFY_OPTIONS, run_service, take_webhook
 from karpool.compaction.advice import advice
@@ -153,7 +154,7 @@ def _seconds(text: str, name: str, *others: str) -> Callable[[F], F]:
         name,
         *others,
         metavar="SECONDS",
-        type=click.IntRange(min=0, max=10**9),
+        type=Whole(min=0, max=10**9),
         default=int(getattr(DEFAULTS, others[-1]).total_seconds()),
         envvar=name.removeprefix("--").replace("-", "_").upper(),
         show_envvar=True,

@@ -11,7 +11,7 @@ import click
 
 from karpool.cli.brake_options import BRAKE_OPTIONS, PAUSE_OPTION, take_brakes
 from karpool.cli.input_options import with_options
-from karpool.cli.option_types import EvictionPrice, OneOf, Seed, StrategyName
+from karpool.cli.option_types import EvictionPrice, OneOf, Seed, StrategyName, Whole
 from karpool.cli.repair_options import (
     NODE_REPAIR,
     REPAIR_OPTION,
@@ -80,7 +80,7 @@ def _search_options(*, default: str | None) -> tuple[Any, ...]:
         click.option(
             "--effort",
             metavar="N",
-            type=click.IntRange(0, MOST_EFFORT),
+            type=Whole(0, MOST_EFFORT),
             default=values["effort"],
             help=f"How long a global search goes on: 0 for an answer at once, {MOST_EFFORT} for the last cent.{ending}",
         ),
@@ -143,7 +143,7 @@ _RULES: Final = (
     click.option(
         "--spot-floor",
         metavar="N",
-        type=click.IntRange(min=1),
+        type=Whole(min=1),
         default=DisruptionSettings().spot_floor,
         help="How many cheaper spot types there must be to replace one spot node by another.",
     ),

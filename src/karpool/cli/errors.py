@@ -48,7 +48,9 @@ class Program(click.Group):
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "karpool"
             hint = _forgotten_option(error, settings.get("args", args[0] if args else None))
-            return say(f"{' '.join(error.format_message().split())}{hint} (see {where} --help)", BAD_INPUT)
+            text = " ".join(error.format_message().split())
+            stop = "." if hint and text[-1:] not in ".?!" else ""
+            return say(f"{text}{stop}{hint} (see {where} --help)", BAD_INPUT)
         except click.ClickException as error:
             return say(error.format_message(), BAD_INPUT)
         except (click.Abort, KeyboardInterrupt):
@@ -66,12 +68,25 @@ class Program(click.Group):
 def _forgotten_option(error: click.UsageError, arguments: Sequence[str] | None) -> str:
     """What to write instead of a file that is named without `-f`; empty if none is."""
     command = error.ctx.command if error.ctx else None
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        return ""  # it is the value of an option that is wrong
     if command is None or not any("-f" in option.opts for option in command.params):
         return ""
     given = sys.argv[1:] if arguments is None else arguments
     valued = {name for option in command.params if not getattr(option, "is_flag", False) for name in option.opts}
     named = [text for before, text in pairwise(["", *given]) if before not in valued and _is_file(text)]
-    return f" Did you mean -f {named[0]}?" if named else ""
+    return f" {_meant(named[0])}" if named else ""
+
+
+def _meant(file: str) -> str:
+    return f"Did you mean -f {file}?"
+
+
+def refuse_files(option: str, names: Iterable[str], kind: str) -> None:
+    """Refuse paths in place of names: no object is called like that, and nothing was said of what to read."""
+    for name in names:
+        if "/" in name or name.endswith(_ENDINGS):
+            raise InputError.at(option, f"{name!r} is a file, not the name of a {kind}. {_meant(name)}")
 
 
 def _is_file(text: str) -> bool:

@@ -8,7 +8,7 @@ import click
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from
 from karpool.cli.decision_options import Choices, decision_options
-from karpool.cli.errors import unknown_node
+from karpool.cli.errors import refuse_files, unknown_node
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
@@ -59,6 +59,8 @@ def explain(
     For today, show its price and use, every rule that keeps it or lets it go, and where each of its pods would land.
     If something keeps it, show what would have to be otherwise, and what that would save.
     """
+    if not source.files:
+        refuse_files("NODE", [node], "node")
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report, groups)
         from karpool.disruption.decision_pass import DecisionPass

@@ -4,6 +4,7 @@ import sys
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.check_output import CHECK_FORMATS, print_checks
@@ -12,7 +13,7 @@ from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.errors import CONDITION_MET
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.option_types import OneOf
+from karpool.cli.option_types import OneOf, Whole
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cluster.node_groups import GroupOptions
 from karpool.lint.cluster import LintedCluster
@@ -22,6 +23,7 @@ from karpool.model.loading import Origin
 from karpool.report.check_results import lint_results
 from karpool.report.document import to_json
 from karpool.report.lint_document import LintDocument, priced
+from karpool.wire.problems import InputError
 
 NEVER: Final = "never"
 EPILOG: Final = f"""{READS_LIVE}
@@ -64,7 +66,7 @@ EXIT STATUS
 @click.option(
     "--costs",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     default=20,
     help="Say what the first N findings cost, each with a plan of its own; 0 for none, which is quicker.",
 )
@@ -92,7 +94,7 @@ def lint(
     for the rules about pools.
     """
     with progress() as report:
-        cluster = cluster_from(source, catalog_opener, choices, report, groups, nodes_needed=False)
+        cluster = _read(source, catalog_opener, choices, report, groups)
         document = _document(cluster, choices, report, costs)
     if output == "json":
         click.echo(to_json(document))
@@ -104,6 +106,18 @@ def lint(
 
         print_lint(document, Screen(sys.stdout), everything=everything)
     context.exit(CONDITION_MET if _fails(document, fail_on) else 0)
+
+
+def _read(
+    source: ClusterInput, opener: CatalogOpener, choices: Choices, report: ReportProgress, groups: GroupOptions
+) -> LoadedCluster:
+    try:
+        return cluster_from(source, opener, choices, report, groups, nodes_needed=False)
+    except InputError as error:
+        if not (source.files and error.problem.field):
+            raise
+        message = f"{error.problem.message}; karpool validate lists all that is wrong"
+        raise InputError(replace(error.problem, message=message)) from None
 
 
 def _document(cluster: LoadedCluster, choices: Choices, report: ReportProgress, most: int) -> LintDocument:

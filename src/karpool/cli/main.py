@@ -89,6 +89,8 @@ class Commands(Program):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if name == "help":
+            return self.resolve_command(ctx, [*_asked(ctx, args[1:]), "--help"])
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             raise click.UsageError(f"there is no command {name!r}{suggestion(name, COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
@@ -101,6 +103,15 @@ class Commands(Program):
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _asked(ctx: click.Context, args: list[str]) -> list[str]:
+    """The command that `karpool help COMMAND` asks about; of none, help is printed at once."""
+    named = [text for text in args if not text.startswith("-")]
+    if not named:
+        click.echo(ctx.get_help())
+        ctx.exit()
+    return named
 
 
 @click.group(

@@ -29,6 +29,23 @@ class OneOf(click.Choice[str]):
         return str(value)
 
 
+class Whole(click.IntRange):
+    """A whole number in a range."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        low, high = self.min or 0, self.max
+        wanted = f"{low:,} or more" if high is None else f"{low:,} to {high:,}"
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number; write {wanted}", param, ctx)
+        if number < low or (high is not None and number > high):
+            self.fail(f"{number} is out of range; write {wanted}", param, ctx)
+        return number
+
+
 class StrategyName(click.ParamType[str]):
     """The name of a search strategy."""
 

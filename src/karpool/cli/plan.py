@@ -16,7 +16,7 @@ from karpool.cli.fail_if import fail_if_option, judged, metrics_help
 from karpool.cli.fleet import FleetWork, Member, members_of, plan_members
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.option_types import GroupingOption
+from karpool.cli.option_types import GroupingOption, Whole
 from karpool.cli.progress import progress
 from karpool.cli.worker_options import Where, worker_options
 from karpool.cluster.node_groups import GroupOptions
@@ -73,7 +73,7 @@ EXIT STATUS
 @click.option(
     "--steps",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     help="Stop after N commands; 1 is what a controller would do next.",
 )
 @output_option(

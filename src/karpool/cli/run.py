@@ -11,6 +11,7 @@ import click
 from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.decision_options import Choices, rule_options
 from karpool.cli.input_options import KubeContext, kube_options, with_options
+from karpool.cli.option_types import Whole
 from karpool.cli.service import LOG_OPTIONS, NOTIFY_OPTIONS, run_service, take_webhook
 from karpool.cluster.node_groups import GroupOptions
 from karpool.operator.providers import default_catalog
@@ -114,14 +115,14 @@ _OPTIONS: Final = (
     click.option(
         "--journal-size",
         metavar="MIB",
-        type=click.IntRange(min=1),
+        type=Whole(min=1),
         default=64,
         help="Begin a new journal file at this size.",
     ),
     click.option(
         "--journal-files",
         metavar="N",
-        type=click.IntRange(min=0),
+        type=Whole(min=0),
         default=5,
         help="How many old journal files to keep.",
     ),

@@ -23,7 +23,7 @@ from karpool.cli.decision_options import search_options
 from karpool.cli.errors import say
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import output_option
-from karpool.cli.option_types import Seed
+from karpool.cli.option_types import Seed, Whole
 from karpool.cli.progress import progress
 from karpool.cli.scenario_cluster import InitialCluster, groups_of
 from karpool.cluster.node_groups import NO_OPTIONS, GroupOptions
@@ -100,7 +100,7 @@ SPOT_HISTORY: Final = click.option(
 @click.option(
     "--seeds",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     help="Run N seeds on all cores; show means with 95% confidence intervals.",
 )

@@ -16,7 +16,7 @@ from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import search_options
 from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.input_options import output_option
-from karpool.cli.option_types import OneOf, Seed
+from karpool.cli.option_types import OneOf, Seed, Whole
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cli.simulate import BUNDLED, SPOT_HISTORY, OpenedScenario, open_scenario, open_text
 from karpool.cli.worker_options import Where, worker_options, workers_at
@@ -82,9 +82,7 @@ _EFFORT: Final = {"policies": {"default": {"decisions": {"effort": 0}}}}
 )
 @click.option("--policy", metavar="NAME", help="The policy of a scenario that settings change.  [default: its first]")
 @click.option("--seed", metavar="N", type=Seed(), default=1, help="The first seed of random numbers.")
-@click.option(
-    "--seeds", metavar="N", type=click.IntRange(min=1), default=3, help="On how many seeds each setting is tried."
-)
+@click.option("--seeds", metavar="N", type=Whole(min=1), default=3, help="On how many seeds each setting is tried.")
 @click.option("--length", metavar="DURATION", help="How long to measure, such as 24h.  [default: as the input says]")
 @click.option(
     "--method",
@@ -95,7 +93,7 @@ _EFFORT: Final = {"policies": {"default": {"decisions": {"effort": 0}}}}
 @click.option(
     "--count",
     metavar="N",
-    type=click.IntRange(min=1, max=100_000),
+    type=Whole(min=1, max=100_000),
     default=30,
     help="How many settings random and bayes try.",
 )
@@ -110,7 +108,7 @@ _EFFORT: Final = {"policies": {"default": {"decisions": {"effort": 0}}}}
 @click.option(
     "--choose",
     metavar="NO",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Print the NodePool patches of this setting instead, and the options of `karpool run`.",
 )
 @output_option("table", "json", "html", text="A table for people, a document for programs, or a page with a plot.")

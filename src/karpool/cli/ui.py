@@ -15,6 +15,7 @@ from karpool.cli.cluster_source import read_cluster_of
 from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.group_options import group_options
 from karpool.cli.input_options import READS_LIVE, ClusterInput, KubeContext, cluster_options
+from karpool.cli.option_types import Whole
 from karpool.cluster.node_groups import GroupOptions
 from karpool.model.loading import load
 from karpool.wire.problems import InputError
@@ -59,7 +60,7 @@ _LARGEST_PORT: Final = 65535
 @click.option(
     "--port",
     metavar="N",
-    type=click.IntRange(0, _LARGEST_PORT),
+    type=Whole(0, _LARGEST_PORT),
     default=8088,
     show_default=True,
     help="The port on localhost; 0 takes any free one.",

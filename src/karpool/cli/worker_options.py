@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from karpool.cli.input_options import with_options
+from karpool.cli.option_types import Whole
 from karpool.optimization.side_by_side import cores
 from karpool.wire.problems import InputError
 
@@ -55,7 +56,7 @@ _OPTIONS = (
     click.option(
         "--workers",
         metavar="N",
-        type=click.IntRange(min=1, max=1024),
+        type=Whole(min=1, max=1024),
         help="How many jobs run at once.  [default: one a core]",
     ),
 )

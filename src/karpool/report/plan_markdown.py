@@ -7,7 +7,7 @@ from karpool.report.document import PlanDocument, PlannedCommand
 from karpool.report.formatting import amounts, count, names_of, sentence
 from karpool.report.markdown import escaped, folded, table
 from karpool.report.plan_words import plan_words, price_row, stop_words
-from karpool.report.reason_table import group_by_code
+from karpool.report.reason_table import COUNTED_TWICE, counted_twice, group_by_code
 
 _STEPS_SHOWN: Final = 20
 
@@ -68,10 +68,12 @@ def _what(command: PlannedCommand) -> str:
 
 
 def _reasons(plan: PlanDocument) -> str:
-    groups = group_by_code([node for node in plan.nodes if node.verdict == "keep"])
+    staying = [node for node in plan.nodes if node.verdict == "keep"]
+    groups = group_by_code(staying)
     rows = []
     for code, nodes in groups:
         example = next(reason for reason in nodes[0].reasons if reason.code == code)
         text = f"{nodes[0].name}: {sentence(example, nodes[0].name)}"
         rows.append((escaped(code), f"{len(nodes):,}", escaped(text)))
-    return table(("reason", "nodes", "for example"), rows, right=(1,))
+    listed = table(("reason", "nodes", "for example"), rows, right=(1,))
+    return f"{COUNTED_TWICE}\n\n{listed}" if counted_twice(staying) else listed

@@ -34,6 +34,14 @@ def group_by_code(nodes: Iterable[N]) -> list[tuple[str, list[N]]]:
     return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
 
 
+COUNTED_TWICE: Final = "A node with several reasons is counted under each."
+
+
+def counted_twice(nodes: Iterable[N]) -> bool:
+    """Whether a node is under several reason codes, so that their numbers are more than the nodes."""
+    return any(len({reason.code for reason in node.reasons}) > 1 for node in nodes)
+
+
 def print_reasons(
     staying: Sequence[N], screen: Screen, price: Callable[[list[N]], float | None] | None = None, *, after: str = ""
 ) -> None:
@@ -42,8 +50,8 @@ def print_reasons(
     `after`: which cluster the reasons are about, if not that of today.
     """
     screen.heading(f"Why {count(len(staying), 'node')} stay{'s' if len(staying) == 1 else ''}{after}")
-    if any(len({reason.code for reason in node.reasons}) > 1 for node in staying):
-        screen.line("A node with several reasons is counted under each.")
+    if counted_twice(staying):
+        screen.line(COUNTED_TWICE)
     groups = group_by_code(staying)
     prices = [] if price is None else [right("$/h", spare=1)]
     written = [""] * len(groups) if price is None else amounts(price(nodes) for _, nodes in groups)
