@@ -4,6 +4,7 @@ from importlib import resources
 from pathlib import Path
 
 from karpool.recording import records as r
+from karpool.recording.frames import Frames
 from karpool.recording.history import History, histories
 from karpool.recording.parts import open_recording
 
@@ -17,6 +18,7 @@ def test_it_is_small_whole_and_of_a_simulated_cluster() -> None:
     history = History(file.header)
     records = list(histories(file, history))
     assert file.torn == 0
+    assert len(list(Frames(PATH))) > 5  # damage of one costs no more than two hours
     assert history.time == 12 * 3600
     assert {pod.metadata.namespace for pod in history.templates.values()} == {"default"}
     causes = {record.cause for record in records if isinstance(record, r.Leaving)}

@@ -160,10 +160,12 @@ def _prometheus(sources: tuple[str, ...], file: ImportedFile, report: ReportProg
     end = datetime.now(UTC).replace(microsecond=0) if options["end"] is None else _time("--end", options["end"])
     if options["start"] is not None and options["last"] is not None:
         raise InputError.at("--last", "says how long, and so does --start; leave one of them out")
+    if options["last"] is not None and not options["last"]:
+        raise InputError.at("--last", "is no time at all; write something like 24h")
     start = (
         end - (options["last"] or timedelta(days=1)) if options["start"] is None else _time("--start", options["start"])
     )
-    step = options["step"] or timedelta(seconds=30)
+    step = timedelta(seconds=30) if options["step"] is None else options["step"]
     if step < _SHORTEST_STEP:
         raise InputError.at("--step", "is less than a second; write something like 30s")
     asked = Asked(start=start, end=end, step=step, matchers=options["matchers"], token_file=options["token_file"])

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import click
 from msgspec.structs import replace
 
 from karpool.cli.errors import say
@@ -118,7 +119,15 @@ def target_of(kube: KubeContext) -> "Target":
     try:
         return find_target(kube.context, kube.kubeconfig)
     except NoClusterError as error:
+        if not _takes_files():
+            raise
         raise InputError.at("-f", f"is missing, and {error.problem.message}") from error
+
+
+def _takes_files() -> bool:
+    """Whether the command that runs has an option `-f`, which would do instead of a cluster."""
+    context = click.get_current_context(silent=True)
+    return context is None or any("-f" in parameter.opts for parameter in context.command.params)
 
 
 async def query_target(target: "Target", query: Callable[["Client"], Awaitable[T]], timeouts: "Timeouts") -> T:

@@ -25,6 +25,7 @@ from karpool.cli.group_options import group_options
 from karpool.cli.input_options import output_option
 from karpool.cli.option_types import Seed, Whole
 from karpool.cli.progress import progress
+from karpool.cli.recorded_input import check_recording, torn_words
 from karpool.cli.scenario_cluster import InitialCluster, groups_of
 from karpool.cluster.node_groups import NO_OPTIONS, GroupOptions
 from karpool.optimization.side_by_side import cores
@@ -152,6 +153,8 @@ def simulate(
                 raise InputError.at(option, f"is of one run, and there are {len(chosen) * seeds}; name one --policy")
         with _kept(journal, recording) as observe:
             comparison = opened.compare(chosen, seeded, report, observe)
+    if words := torn_words(opened.source.demand()):
+        say(f"{opened.source.recording}: {words}", 0)
     if comparison.left_out:
         say(comparison.left_out, 0)
     for notice in idle_discounts(catalog_opener.discounts, comparison.origins):
@@ -255,6 +258,9 @@ def open_text(
         group_sizes=tuple(initial.groups.sizes.items()),
     )
     scenario = source.scenario()
+    demand = source.demand()
+    if demand is not None:
+        check_recording(demand, scenario, name=file, option=length is not None)
     if files or recording:
         _refuse_first(pool_flaws(scenario), file)
     if names_instance_types(scenario):
@@ -321,6 +327,8 @@ def _read(name: str) -> tuple[str, bytes, Path]:
     beside = Path(name).parent
     if holds_recording(Path(name)):
         return name, msgspec.json.encode({"name": Path(name).stem, "recording": Path(name).name}), beside
+    if Path(name).is_file() and not Path(name).stat().st_size:
+        raise InputError.at(name, "is empty; name a scenario, or a recording of `karpool record`")
     source = FileSource(name)
     return display_name(source), read_source(source, sys.stdin.buffer), beside
 

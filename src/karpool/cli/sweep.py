@@ -18,6 +18,7 @@ from karpool.cli.errors import INTERRUPTED, say
 from karpool.cli.input_options import output_option
 from karpool.cli.option_types import OneOf, Seed, Whole
 from karpool.cli.progress import ReportProgress, progress
+from karpool.cli.recorded_input import torn_words
 from karpool.cli.simulate import BUNDLED, SPOT_HISTORY, OpenedScenario, open_scenario, open_text
 from karpool.cli.worker_options import Where, worker_options, workers_at
 from karpool.recording.parts import holds_recording
@@ -157,6 +158,9 @@ def sweep(
             _swept(inputs, range(seed, seed + seeds), report, results=results, stops_hopeless=not run_all)
         )
         complete = _run(running, asked, partial(workers_at, where, partial(run_trial, inputs)))
+    for entry in inputs:
+        if words := torn_words(entry.inputs.demand):
+            say(f"{entry.name}: {words}", 0)
     document = sweep_document(running, method, complete=complete)
     if choose is None:
         _print(document, output)

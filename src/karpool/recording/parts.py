@@ -56,8 +56,8 @@ class JoinedFiles:
 
     @property
     def torn(self) -> int:
-        """How many bytes at the end a crash left unreadable."""
-        return self.files[-1].torn
+        """How many bytes at the ends of files a crash left unreadable."""
+        return sum(file.torn for file in self.files)
 
     def __iter__(self) -> Iterator[r.AnyRecord]:
         history = History(self.header)

@@ -20,7 +20,7 @@ from karpool.report.simulation_plots import (
     plot,
     times,
 )
-from karpool.report.simulation_table import NOTHING_RAN, ROWS, Row, difference, headline, shown_rows, written
+from karpool.report.simulation_table import ROWS, Row, difference, headline, nothing_ran, shown_rows, written
 from karpool.virtual.compare import Comparison
 from karpool.virtual.curves import DAY
 
@@ -101,7 +101,7 @@ def _pill(row: Row, numbers: dict[str, Any], base: dict[str, Any]) -> str:
 
 def _table(document: Simulation) -> str:
     if not shown_rows(document):
-        return f"<p>{NOTHING_RAN}</p>"
+        return f"<p>{nothing_ran(document)}</p>"
     base = next(iter(document.policies.values()))
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in document.policies)
     rows = "".join(

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karpool.report.formatting import UNKNOWN, age, amount
 from karpool.report.simulation_document import Simulation, money_words, recording_words
+from karpool.virtual.scenario import RECORDED
 
 if TYPE_CHECKING:
     from karpool.report.terminal import Screen
 
-NOTHING_RAN: Final = "Nothing ran: there were no pods and no nodes. Describe pods under workloads."
+_NOTHING_RAN: Final = "Nothing ran: there were no pods and no nodes."
 _MANY: Final = 10
 
 
@@ -93,6 +94,12 @@ def shown_rows(document: Simulation) -> list[Row]:
     ]
 
 
+def nothing_ran(document: Simulation) -> str:
+    """Why there is no table, and what to do about it."""
+    hint = "None were recorded." if RECORDED in document.policies else "Describe pods under workloads."
+    return f"{_NOTHING_RAN} {hint}"
+
+
 def headline(document: Simulation) -> str:
     runs = f"seed {document.seed}" if document.seeds == 1 else f"{document.seeds} seeds from {document.seed}"
     return f"{document.scenario or 'scenario'}: {age(document.length_seconds)}, {runs}"
@@ -106,7 +113,7 @@ def print_simulation(document: Simulation, screen: "Screen") -> None:
         screen.line(document.description)
     screen.line("")
     if not shown_rows(document):
-        screen.line(NOTHING_RAN)
+        screen.line(nothing_ran(document))
         return
     names = list(document.policies)
     base = document.policies[names[0]]

@@ -130,6 +130,10 @@ class Demand:
     """How what consolidated the cluster was set for most of the time, if that was recorded."""
     missing: dict[str, str] = field(default_factory=dict)
     """Kinds of objects that could not be seen, and why."""
+    seen: bool = True
+    """Whether anything was seen at all."""
+    torn: int = 0
+    """How many bytes at the ends of its files cannot be read."""
 
 
 def with_demand(scenario: Scenario, demand: Demand) -> Scenario:
@@ -169,7 +173,7 @@ def read_demand(path: Path) -> Demand:
         builder.expect(record)
         apply_numbered(file, builder.history, number, record)
         builder.take(record)
-    return builder.built()
+    return builder.built(file.torn)
 
 
 @dataclass(slots=True)
@@ -215,7 +219,7 @@ class _DemandBuilder:
         self._current: tuple[dict[str, Any] | None, float] = (None, 0.0)
         self._settings: list[tuple[dict[str, Any], float]] = []
 
-    def built(self) -> Demand:
+    def built(self, torn: int = 0) -> Demand:
         if not self._opened:
             self._open()
         for workload in self._workloads.values():
@@ -232,6 +236,8 @@ class _DemandBuilder:
             delays=self._delays.medians(),
             consolidator=self._longest(),
             missing={kind: why for kind, why in self.history.missing.items() if why},
+            seen=self._begin is not None,
+            torn=torn,
         )
 
     def _longest(self) -> dict[str, Any] | None:

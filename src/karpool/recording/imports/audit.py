@@ -231,14 +231,21 @@ class _AuditImporter:
                 if had_cluster
                 else "what pods ask for is unknown"
             )
-            file.note(f"{self._levels[_METADATA]:,} events have level Metadata, without objects: {known}")
+            file.note(f"{_events(self._levels[_METADATA])} level Metadata, without objects: {known}")
         if self._levels["Request"]:
-            file.note(f"{self._levels['Request']:,} events have level Request: what patches changed is not known")
+            file.note(f"{_events(self._levels['Request'])} level Request: what patches changed is not known")
         if self._unknown:
             one = min(self._unknown)
-            file.note(f"{len(self._unknown):,} pods such as {one} are left out, because nothing says what they ask for")
+            are = f"pods such as {one} are" if len(self._unknown) > 1 else f"pod, {one}, is"
+            asked = "they ask" if len(self._unknown) > 1 else "it asks"
+            file.note(f"{len(self._unknown):,} {are} left out, because nothing says what {asked} for")
         if self._unreadable:
-            file.note(f"{self._unreadable:,} objects cannot be read, and are left out")
+            objects = "objects cannot be read, and are" if self._unreadable > 1 else "object cannot be read, and is"
+            file.note(f"{self._unreadable:,} {objects} left out")
+
+
+def _events(number: int) -> str:
+    return f"{number:,} events have" if number > 1 else "1 event has"
 
 
 _KIND_OF: Final = {
