@@ -229,12 +229,64 @@ def test_costs_are_shared_by_namespace_workload_and_label(opened: Opened) -> Non
     rows = page.locator("table.list tbody tr")
     expect(rows.filter(has_text="shop")).to_contain_text("0.43 $/h", timeout=PATIENCE)
     expect(rows.filter(has_text="idle")).to_contain_text("73 %")
+    expect(rows.last).to_contain_text("in total")
+    expect(rows.last.locator("td")).to_contain_text(
+        ["47", "2.23 $/h", "100 %", "0.74 $/h", "−1.49 $/h", "1,626 $", "539 $", "−1,087 $"]
+    )
     page.get_by_role("button", name="Workloads").click()
     expect(rows.filter(has_text="Deployment shop/web")).to_have_count(1, timeout=PATIENCE)
     page.get_by_role("button", name="By label").click()
     page.get_by_label("Label to group by").fill("app")
     page.keyboard.press("Enter")
     expect(rows.filter(has_text="checkout")).to_have_count(1, timeout=PATIENCE)
+
+
+def test_filters_know_reasons_and_stay_the_same_elements(opened: Opened) -> None:
+    page = opened.page
+    reason = page.get_by_label("Reason to stay", exact=True)
+    expect(reason).to_be_visible(timeout=PATIENCE)
+    reason.select_option("PodDoNotDisrupt")
+    expect(page.get_by_role("searchbox")).to_have_value("reason:PodDoNotDisrupt")
+    reason.focus()
+    page.evaluate("karpool.view.rankedAt = null; karpool.view.refresh()")
+    expect(reason).to_be_focused()
+    expect(reason).to_have_value("PodDoNotDisrupt")
+
+
+def test_a_label_that_nobody_has_is_said_to_be_one(opened: Opened) -> None:
+    for view, name in (("Who pays", "Label to group by"), ("Blockers", "Label that names the owner")):
+        page = opened.view(view)
+        page.get_by_role("button", name="By label").click()
+        page.get_by_label(name).fill("nobodys")
+        page.keyboard.press("Enter")
+        expect(page.locator(".notice")).to_contain_text("No pod has the label nobodys", timeout=PATIENCE)
+        page.locator(".notice").get_by_role("button", name="app", exact=True).click()
+        expect(page.get_by_label(name)).to_have_value("app")
+        expect(page.locator(".notice")).to_have_count(0, timeout=PATIENCE)
+
+
+def test_a_pod_of_a_daemon_set_is_only_said_to_go_with_its_node(opened: Opened) -> None:
+    page = opened.page
+    page.evaluate("karpool.explain({pod: [...karpool.live.fleet.pods.values()].find((pod) => pod.daemon)})")
+    sheet = page.locator("#sheet")
+    expect(sheet).to_contain_text("it comes and goes with its node", timeout=PATIENCE)
+    expect(sheet).not_to_contain_text("placed anew")
+    expect(sheet).not_to_contain_text("Where could it be?")
+
+
+def test_without_prices_nobody_is_said_to_pay_or_save_nothing(browser: Browser, tmp_path: Path) -> None:
+    made = node("odd", type="x9.large", pool=None)
+    write_whole(tmp_path / "odd.json.zst", encode_snapshot(Objects(nodes=(made,), pods=(pod("p", node="odd"),))))
+    with console("-f", tmp_path / "odd.json.zst", "--catalog=sample") as address:
+        opened = Opened(browser, address)
+        page = opened.view("Who pays")
+        expect(page.locator("table.list")).to_contain_text("in total", timeout=PATIENCE)
+        said = page.locator("#view").inner_text()
+        assert "? $/h" in said
+        assert "0.00 $/h" not in said
+        assert "×" not in said
+        assert opened.faults == []
+        page.close()
 
 
 def test_without_a_journal_the_timeline_says_how_to_get_one(opened: Opened) -> None:

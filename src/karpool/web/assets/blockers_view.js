@@ -1,7 +1,8 @@
 /* What keeps the most money where it is, and whom to ask. */
 
 import { ask } from "./live.js";
-import { afterFullPlan, card, choice, download, longTable, perMonth, working } from "./controls.js";
+import { afterFullPlan, card, choice, download, labelField, longTable, nobodyHas, perMonth, working } from "./controls.js";
+import { podLabels } from "./fleet.js";
 
 const SHOWN = 25;
 const GROUPS = [["", "Each alone"], ["namespace", "By namespace"], ["workload", "By workload"], ["label", "By label"]];
@@ -13,13 +14,18 @@ export class BlockersView {
     this.by = place.by || "";
     this.label = page.ownerLabel || commonLabel(page.live.fleet);
     this.body = element("div.view");
-    this.labelInput = element("input.search.short", { "aria-label": "Label that names the owner", value: this.label, spellcheck: "false" });
-    this.labelInput.addEventListener("change", () => ((this.label = page.ownerLabel = this.labelInput.value.trim()), this.by === "label" && this.ask()));
+    this.labelInput = labelField("Label that names the owner", this.label, () => page.live.fleet, (label) => this.take(label));
     root.replaceChildren(
       element("section.card.controls", { "aria-label": "Group by" }, choice("Lift together", GROUPS, this.by, (key) => ((this.by = key), this.ask())), this.labelInput),
       this.body
     );
     this.ask();
+  }
+
+  take(label) {
+    this.label = this.page.ownerLabel = label;
+    this.labelInput.firstChild.value = label;
+    if (this.by === "label") this.ask();
   }
 
   close() {
@@ -68,9 +74,16 @@ export class BlockersView {
         element("div.card-head", null, element("h2", { id: "blockers-title" }, this.by ? "What lifting all of a group is worth" : "What lifting each alone is worth"), lifts.length && csv ? element("button.more", { type: "button", onclick: () => download("blockers.csv", csv, "text/csv") }, "Save as CSV") : null),
         element("p.quiet", null, `Amounts do not add up: a node may have several blockers. ${found.search === found.todaySearch ? `Planned with search ${found.search}.` : `Today's plan: search ${found.todaySearch}; with each lifted: search ${found.search}.`}${afterFullPlan(this.page.planned, found.today.priceAfter)}`),
         busy,
+        this.by === "label" && lifts.length && lifts.every((lift) => !lift.name) ? this.unnamed() : "",
         lifts.length ? this.table(lifts, most) : element("p", null, "Nothing holds a node after today's plan.")
       )
     );
+  }
+
+  unnamed() {
+    const { fleet } = this.page.live;
+    if (podLabels(fleet).includes(this.label)) return element("p.notice", { role: "status" }, "No pod for which nodes are held has the label ", element("bdi", null, this.label), ", so each blocker is lifted alone.");
+    return nobodyHas(this.label, fleet, (label) => this.take(label));
   }
 
   table(lifts, most) {

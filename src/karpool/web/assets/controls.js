@@ -1,6 +1,9 @@
 /* Small parts that several views have. */
 
+import { podLabels } from "./fleet.js";
+
 const MORE = 200;
+const LABELS_SHOWN = 20;
 
 /* Buttons of which one is pressed. */
 export function choice(label, options, value, chosen) {
@@ -29,6 +32,23 @@ export function select(label, options, value, chosen) {
     })
   );
   return made;
+}
+
+/* Where a label is named, with a list of those that pods have. */
+export function labelField(words, value, fleet, chosen) {
+  const known = element("datalist", { id: "pod-labels" });
+  const input = element("input.search.short", { "aria-label": words, value, list: "pod-labels", spellcheck: "false", autocomplete: "off" });
+  input.addEventListener("focus", () => known.replaceChildren(...podLabels(fleet()).map((label) => element("option", { value: label }))));
+  input.addEventListener("change", () => chosen(input.value.trim()));
+  const field = element("span", null, input, known);
+  return field;
+}
+
+/* Why nothing is told apart by a label that nobody has; `choose` takes one that there is. */
+export function nobodyHas(label, fleet, choose) {
+  const known = podLabels(fleet);
+  const some = known.slice(0, LABELS_SHOWN).flatMap((name) => [element("button.link", { type: "button", onclick: () => choose(name) }, element("bdi", null, name)), " "]);
+  return element("p.notice", { role: "status" }, "No pod has the label ", element("bdi", null, label || "?"), ", and no namespace of one. ", known.length ? "Pods have: " : "Pods have no labels at all.", ...some, known.length > LABELS_SHOWN ? `and ${number(known.length - LABELS_SHOWN)} more` : "");
 }
 
 /* A table: columns [{words, number, cell(row)}], rows; in a frame that scrolls sideways where it must. */

@@ -1,7 +1,7 @@
 /* Who pays: what the cluster costs each namespace, workload or team, before the plan and after it. */
 
 import { ask } from "./live.js";
-import { card, choice, moment, perMonth, table, working } from "./controls.js";
+import { card, choice, labelField, moment, nobodyHas, perMonth, table, working } from "./controls.js";
 import { commonLabel } from "./blockers_view.js";
 
 const GROUPS = [["namespace", "Namespaces"], ["workload", "Workloads"], ["label", "By label"]];
@@ -14,11 +14,16 @@ export class CostsView {
     this.by = "namespace";
     this.label = page.ownerLabel || commonLabel(page.live.fleet);
     this.body = element("div.view");
-    this.labelInput = element("input.search.short", { "aria-label": "Label to group by", value: this.label, spellcheck: "false" });
-    this.labelInput.addEventListener("change", () => ((this.label = page.ownerLabel = this.labelInput.value.trim()), this.by === "label" && this.ask()));
+    this.labelInput = labelField("Label to group by", this.label, () => page.live.fleet, (label) => this.take(label));
     root.replaceChildren(element("section.card.controls", { "aria-label": "Group by" }, choice("Group by", GROUPS, this.by, (key) => ((this.by = key), this.ask())), this.labelInput), this.body);
     page.planned.want();
     this.ask();
+  }
+
+  take(label) {
+    this.label = this.page.ownerLabel = label;
+    this.labelInput.firstChild.value = label;
+    if (this.by === "label") this.ask();
   }
 
   close() {
@@ -51,13 +56,13 @@ export class CostsView {
 
   show(costs, time) {
     const price = (part) => part.pricePerHour;
-    const whole = costs.total.before.pricePerHour || 0;
+    const whole = costs.total.before.pricePerHour;
     const most = Math.max(1e-9, ...[...costs.groups, costs.idle].map((group) => Math.max(price(group.before) || 0, price(group.after) || 0)));
-    const saved = (costs.total.before.pricePerHour ?? 0) - (costs.total.after.pricePerHour ?? 0);
-    const rows = [...costs.groups.slice(0, SHOWN), ...[costs.headroom, costs.system, costs.idle].filter((group) => group.before.pricePerHour || group.after.pricePerHour).map((group) => ({ ...group, apart: true }))];
+    const saved = less(costs.total);
+    const rows = [...costs.groups.slice(0, SHOWN), ...[costs.headroom, costs.system, costs.idle].filter((group) => group.before.pricePerHour || group.after.pricePerHour).map((group) => ({ ...group, apart: true })), { ...costs.total, whole: true }];
     const rest = costs.groups.length - SHOWN;
     const cost = alike(rows.flatMap((group) => [price(group.before), price(group.after)]));
-    const changes = alike(rows.map((group) => (price(group.before) === null || price(group.after) === null ? null : price(group.before) - price(group.after))));
+    const changes = alike(rows.map(less));
     const totals = alike([costs.total.before.pricePerHour, saved]);
     const idle = alike([price(costs.idle.before), price(costs.idle.after)]);
     this.body.replaceChildren(
@@ -65,8 +70,8 @@ export class CostsView {
         "section.totals.four",
         { "aria-label": "Who pays, in short" },
         card("The cluster", totals(costs.total.before.pricePerHour), [perMonth(costs.total.before.pricePerHour), costs.total.before.unpriced ? `; ${plural(costs.total.before.unpriced, "node")} of unknown price not counted` : ""], ".hero"),
-        card("Idle", percent((price(costs.idle.before) || 0) / whole), `${idle(price(costs.idle.before))} that no pod asks for`),
-        card("Idle after the plan", percent((price(costs.idle.after) || 0) / (price(costs.total.after) || 1)), idle(price(costs.idle.after))),
+        card("Idle", percent(part(price(costs.idle.before), whole)), `${idle(price(costs.idle.before))} that no pod asks for`),
+        card("Idle after the plan", percent(part(price(costs.idle.after), price(costs.total.after))), idle(price(costs.idle.after))),
         card("The plan saves", totals(saved), perMonth(saved))
       ),
       element(
@@ -74,19 +79,22 @@ export class CostsView {
         { "aria-labelledby": "costs-title" },
         element("h2", { id: "costs-title" }, "Who pays"),
         element("p.quiet", null, `Each node's price is shared by what pods ask for; what nobody asks for is idle. Planned as of ${moment(time)}.`),
+        costs.by === "label" && costs.groups.every((group) => !group.name) ? nobodyHas(costs.label, this.page.live.fleet, (label) => this.take(label)) : "",
         table(
           "Who pays",
           [
-            { words: heading(costs), cell: (group) => (group.apart ? element("span.quiet", null, group.name) : element("bdi", null, group.name || "without it")) },
+            { words: heading(costs), cell: (group) => (group.apart ? element("span.quiet", null, group.name) : group.whole ? element("b", null, "in total") : element("bdi", null, group.name || "without it")) },
             { words: "Pods", number: true, cell: (group) => (group.before.pods ? number(group.before.pods) : "") },
-            { words: "Today", number: true, cell: (group) => [known(group.before, cost), bar(group.before, most, group.apart ? "c10" : "c0")] },
-            { words: "Share", number: true, cell: (group) => percent((price(group.before) || 0) / whole) },
-            { words: "After the plan", number: true, cell: (group) => [known(group.after, cost), bar(group.after, most, group.apart ? "c10" : "c2")] },
+            { words: "Today", number: true, cell: (group) => [known(group.before, cost), group.whole ? "" : bar(group.before, most, group.apart ? "c10" : "c0")] },
+            { words: "Share", number: true, cell: (group) => percent(part(price(group.before), whole)) },
+            { words: "After the plan", number: true, cell: (group) => [known(group.after, cost), group.whole ? "" : bar(group.after, most, group.apart ? "c10" : "c2")] },
             { words: "Change", number: true, cell: (group) => change(group, changes) },
-            { words: "A month, today", number: true, cell: (group) => perMonth(price(group.before)).replace(" a month", "") },
+            { words: "A month, today", number: true, cell: (group) => aMonth(price(group.before)) },
+            { words: "After the plan, a month", number: true, cell: (group) => aMonth(price(group.after)) },
+            { words: "Change, a month", number: true, cell: (group) => monthlyChange(group) },
           ],
           rows,
-          (group) => ({ kind: group.apart ? "apart" : "" })
+          (group) => ({ kind: group.apart ? "apart" : group.whole ? "whole" : "" })
         ),
         rest > 0 ? element("p.quiet", null, `and ${number(rest)} more that pay less; karpool plan --by ${costs.by === "label" ? `label=${costs.label}` : costs.by} has them all`) : ""
       )
@@ -98,16 +106,39 @@ function heading(costs) {
   return costs.by === "label" ? costs.label : spaced(costs.by[0].toUpperCase() + costs.by.slice(1));
 }
 
+/* What is known of it; of the rest it is only said that there is more. */
 function known(part, cost) {
-  return cost(part.pricePerHour) + (part.unpriced ? ` and ${number(part.unpriced)} × ?` : "");
+  return cost(part.pricePerHour) + (part.unpriced && part.pricePerHour !== null ? " + ?" : "");
+}
+
+/* By how much less a group pays after the plan; null where that is not known. */
+function less(group) {
+  const [before, after] = [group.before, group.after];
+  return before.pricePerHour === null || after.pricePerHour === null || before.unpriced !== after.unpriced ? null : before.pricePerHour - after.pricePerHour;
+}
+
+function part(price, whole) {
+  if (price === null || whole === null) return NaN;
+  return whole ? price / whole : 0;
+}
+
+function aMonth(price) {
+  return perMonth(price).replace(" a month", "");
 }
 
 function change(group, cost) {
-  const [before, after] = [group.before.pricePerHour, group.after.pricePerHour];
-  if (before === null || after === null) return "?";
-  const less = before - after;
-  if (Math.abs(less) < 5e-5) return "0";
-  return element("span" + (less > 0 ? ".saved" : ""), null, (less > 0 ? "−" : "+") + cost(Math.abs(less)));
+  const saved = less(group);
+  if (saved === null) return "?";
+  if (Math.abs(saved) < 5e-5) return "0";
+  const words = cost(Math.abs(saved));
+  return element("span" + (saved > 0 ? ".saved" : ""), null, words.startsWith("<") ? `${words} ${saved > 0 ? "less" : "more"}` : (saved > 0 ? "−" : "+") + words);
+}
+
+function monthlyChange(group) {
+  const saved = less(group);
+  if (saved === null) return "?";
+  const dollars = Math.round(Math.abs(saved) * 730);
+  return dollars ? `${saved > 0 ? "−" : "+"}${number(dollars)} $` : "0 $";
 }
 
 function bar(part, most, kind) {

@@ -166,8 +166,9 @@ export class Explainer {
   }
 
   podAnswer(said) {
+    if (said.daemon) return [element("h3", null, "Why is it here?"), element("p", null, "It is of a DaemonSet: it comes and goes with its node.")];
     const others = said.nodes.filter((name) => name !== said.node);
-    const stays = said.daemon ? "It is of a DaemonSet: it comes and goes with its node." : said.held ? `It may not be moved: ${said.held}.` : said.blocked ? `It may not be evicted now: ${said.blocked}.` : "Nothing forbids to move it.";
+    const stays = said.held ? `It may not be moved: ${said.held}.` : said.blocked ? `It may not be evicted now: ${said.blocked}.` : "Nothing forbids to move it.";
     const refused = said.refusals.filter((refusal) => refusal.what === "nodes");
     return [
       element("h3", null, "Why is it here?"),

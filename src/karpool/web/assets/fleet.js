@@ -46,7 +46,7 @@ export class Fleet {
       happened.nodes.add(known);
       return;
     }
-    const node = { ...values, pods: new Set(), asked: { cpu: 0, memory: 0 } };
+    const node = { ...values, pods: new Set(), daemons: 0, asked: { cpu: 0, memory: 0 } };
     this.nodes.set(node.id, node);
     this.byName.set(node.name, node);
     for (const pod of this.homeless.get(node.id) || []) settle(node, pod);
@@ -112,6 +112,7 @@ export class Fleet {
     this.pending.delete(pod);
     const node = this.nodes.get(pod.node);
     if (node && node.pods.delete(pod)) {
+      node.daemons -= pod.daemon ? 1 : 0;
       node.asked.cpu -= pod.cpu;
       node.asked.memory -= pod.memory;
     } else if (this.homeless.has(pod.node)) {
@@ -129,6 +130,7 @@ export class Fleet {
 
 function settle(node, pod) {
   node.pods.add(pod);
+  node.daemons += pod.daemon ? 1 : 0;
   node.asked.cpu += pod.cpu;
   node.asked.memory += pod.memory;
 }
@@ -157,10 +159,11 @@ export function share(node, measure = "most") {
 
 /* Nodes in numbers; an unknown price is counted apart, never as 0. */
 export function totals(nodes) {
-  const sum = { nodes: 0, pods: 0, price: 0, unpriced: 0, cpu: 0, memory: 0, askedCpu: 0, askedMemory: 0 };
+  const sum = { nodes: 0, pods: 0, daemons: 0, price: 0, unpriced: 0, cpu: 0, memory: 0, askedCpu: 0, askedMemory: 0 };
   for (const node of nodes) {
     sum.nodes += 1;
     sum.pods += node.pods.size;
+    sum.daemons += node.daemons;
     if (node.price === null) sum.unpriced += 1;
     else sum.price += node.price;
     sum.cpu += node.cpu;
@@ -177,4 +180,11 @@ export function counts(nodes, key) {
   const found = new Map();
   for (const node of nodes) found.set(node[key] || "?", (found.get(node[key] || "?") || 0) + 1);
   return [...found].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+}
+
+/* The labels that pods have, for those who look for one. */
+export function podLabels(fleet) {
+  const sets = new Set();
+  for (const pod of fleet.pods.values()) sets.add(pod.labels);
+  return [...new Set([...sets].flatMap((own) => Object.keys(own)))].sort();
 }

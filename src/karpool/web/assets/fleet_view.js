@@ -37,6 +37,7 @@ export class FleetView {
     this.search.value = this.state.query;
     this.search.addEventListener("input", () => this.searched(this.search.value));
     this.picks = element("div.picks");
+    this.pickers = new Map();
     this.zoom = element("input", { type: "range", min: "0", max: String(SIZES.length - 1), step: "1", "aria-label": "Zoom, from small cells to bars" });
     this.zoom.addEventListener("input", () => ((this.state.zoom = Number(this.zoom.value)), this.draw()));
     const colours = [["use", "Use"], ["namespace", "Namespace"], ["plan", "Plan"], ["capacity", "Capacity"]];
@@ -175,6 +176,12 @@ export class FleetView {
     if (!this.ranks || !this.rankedAt || performance.now() - this.rankedAt > 10000 || !this.page.live.complete) {
       this.ranks = ranked(this.fleet.pods.values(), "namespace");
       this.rankedAt = performance.now();
+      this.picked = null;
+    }
+    /* Reasons to stay are those of the plan, which comes later than the fleet. */
+    const { answer } = this.page.planned;
+    if (this.picked !== (answer || this.fleet)) {
+      this.picked = answer || this.fleet;
       this.drawPicks();
     }
     this.drawTotals();
@@ -197,7 +204,7 @@ export class FleetView {
     this.totals.replaceChildren(
       card("Price", [cost(sum.known ? sum.price : null), this.prices.length > 2 ? spark(this.prices, `Price since this page was opened: from ${money(this.prices[0])} to ${money(rounded)}`) : null].filter(Boolean), perMonth(sum.known ? sum.price : null) + (sum.unpriced ? `; ${plural(sum.unpriced, "node")} of unknown price not counted` : ""), ".hero"),
       card("Nodes", number(sum.nodes), `in ${plural(new Set([...this.fleet.nodes.values()].map((node) => node.pool)).size, "pool")}`),
-      card("Pods", number(this.page.live.complete ? this.fleet.pods.size : this.page.live.podCount), waiting ? `${plural(waiting, "pod")} waiting for a node` : this.page.live.complete ? "none waiting for a node" : "still being read …"),
+      card("Pods", number(this.page.live.complete ? this.fleet.pods.size : this.page.live.podCount), (waiting ? `${plural(waiting, "pod")} waiting for a node` : this.page.live.complete ? "none waiting for a node" : "still being read …") + (sum.daemons ? `; ${number(sum.daemons)} of DaemonSets` : "")),
       card("CPU asked for", asked(sum.askedCpu, sum.cpu), [meter("", sum.askedCpu, sum.cpu), ` ${amount(sum.askedCpu)} of ${number(Math.round(sum.cpu))} cores`]),
       card("Memory asked for", asked(sum.askedMemory, sum.memory), [meter("", sum.askedMemory, sum.memory), ` ${amount(sum.askedMemory / 1024)} of ${number(Math.round(sum.memory / 1024))} GiB`])
     );
@@ -221,11 +228,25 @@ export class FleetView {
       ["workload", "Workload", values(pods.map((pod) => pod.workload.split(" ").at(-1)))],
       ["reason", "Reason to stay", values([...this.page.planned.verdicts.values()].flatMap((verdict) => verdict.reasons.map((reason) => reason.code)))],
     ];
-    this.picks.replaceChildren(
-      ...picks
-        .filter(([, , names]) => names.length)
-        .map(([key, label, names]) => select(label, [["", label], ...names.slice(0, 2000).map((name) => [name, name || "?"])], this.chosen(key), (value) => this.pick(key, value)))
-    );
+    for (const [key, label, names] of picks) this.drawPick(key, label, names);
+  }
+
+  /* A select stays the same element, so that who uses it keeps the focus; only its options are renewed. */
+  drawPick(key, label, names) {
+    let made = this.pickers.get(key);
+    if (!made) {
+      made = select(label, [], "", (value) => this.pick(key, value));
+      this.pickers.set(key, made);
+      this.picks.append(made);
+    }
+    const known = names.join("\n");
+    if (made.known !== known) {
+      made.known = known;
+      made.replaceChildren(...[["", label], ...names.slice(0, 2000).map((name) => [name, name || "?"])].map(([value, words]) => element("option", { value }, words)));
+    }
+    made.hidden = !names.length;
+    const chosen = this.chosen(key);
+    made.value = names.includes(chosen) ? chosen : "";
   }
 
   chosen(key) {

@@ -102,7 +102,7 @@ export class PlanView {
       card("Saves", [cost(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(known) + rest, ".hero"),
       card("Price", arrow(cost(before.pricePerHour, ""), cost(after.pricePerHour, "")), "$ an hour"),
       card("Nodes", arrow(number(before.nodes), number(after.nodes)), plural(plan.commands.length, "step")),
-      card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}`),
+      card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}, without those of DaemonSets`),
       bound
     );
   }
