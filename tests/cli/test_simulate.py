@@ -226,7 +226,8 @@ def test_the_page_stands_alone_and_shows_names_as_text(small: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected one document"),
+        ("", "is empty; name a scenario"),
+        ("# nothing", "expected one document"),
         ("pools: [", "line 2, column 1"),
         ("pools: [{metadata: {name: a}}]\nworkloads: [{name: x, replica: 3}]", "workloads[0].replica: is not"),
         ("pools: [{metadata: {name: a}}]\nlength: 5x", "length: '5x' is not a duration"),

@@ -154,7 +154,7 @@ class AppliedPlan:
     @property
     def evictions(self) -> int:
         """How many pods were evicted since the plan began."""
-        return self.cluster.recorder.summary().evictions
+        return self.cluster.recorder.summary().evictions or 0
 
     @property
     def launches(self) -> int:
