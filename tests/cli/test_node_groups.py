@@ -1,6 +1,7 @@
 """What plan and explain say of clusters as clouds make them."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -384,6 +385,27 @@ def test_pools_are_suggested_with_money_and_a_manifest_that_holds_the_same_pods(
     pool_file = tmp_path / "pool.json"
     pool_file.write_text(json.dumps(manifest))
     run("validate", "-f", str(pool_file))
+
+
+def test_savings_of_suggestions_are_told_against_today_and_against_the_plan(tmp_path: Path) -> None:
+    manifests = one_pod_each([eks_node(f"n{at}", "web", type="m5.xlarge", cpu="3920m") for at in range(4)])
+    plan = plan_of(tmp_path, manifests, "--suggest-pools")
+    (pool,), (group,) = plan["suggestions"]["pools"], plan["suggestions"]["groups"]
+    assert pool["pricePerHour"] == pytest.approx(4 * 0.192)
+    assert pool["plannedPricePerHour"] == group["plannedPricePerHour"] == pytest.approx(0.192)
+    told = run("plan", "-f", written(tmp_path, manifests), *AT, "--no-bound", "--suggest-pools").stdout
+    fleet = pool["fleet"]["pricePerHour"]
+    saved, beyond = (f"{730 * (price - fleet):,.0f} $/month" for price in (4 * 0.192, 0.192))
+    assert f"the NodePool would save {saved} against today, {beyond} against the steps above." in " ".join(told.split())
+    assert re.search(rf"or group web +\| another machine type .*{re.escape(saved)} \| +{re.escape(beyond)}", told)
+
+
+def test_a_group_is_suggested_machines_of_other_families_although_its_label_names_one(tmp_path: Path) -> None:
+    labels = {"cloud.google.com/machine-family": "n2"}
+    nodes = [gke_node(f"g{at}", "pool", type="n2-standard-4", cpu="3920m", labels=labels) for at in range(3)]
+    groups = plan_of(tmp_path, one_pod_each(nodes), "--suggest-pools")["suggestions"]["groups"]
+    (kind,) = groups[0]["fleet"]["instanceTypes"]
+    assert not kind.startswith("n2-")
 
 
 def test_no_saving_is_claimed_for_a_pool_that_would_not_hold_its_pods_or_whose_prices_nobody_knows(

@@ -37,5 +37,6 @@ def with_suggestions(document: PlanDocument, planned: Plan, cluster: LoadedClust
         return context_of(objects, cluster.catalog, now=choices.now, settings=settings, options=options)
 
     prices = {outcome.candidate.name: outcome.candidate.price for outcome in planned.fates}
+    after = {group.name: group.price_after for group in document.groups}
     found = suggestions(cluster.objects, cluster.catalog, prices, context)
-    return replace(document, suggestions=suggestions_part(found))
+    return replace(document, suggestions=suggestions_part(found, after))

@@ -263,14 +263,14 @@ class _Suggester:
                 found.append(GroupSuggestion(name, len(self.members[name]), today, best))
         return found
 
-    @staticmethod
-    def _of_type(group: NodeGroup, kind: str) -> NodePool:
-        """The group as if its machines were of another type."""
+    def _of_type(self, group: NodeGroup, kind: str) -> NodePool:
+        """The group as if its machines were of another type: without what its labels say of the type of today."""
         template = group.spec.template
         others = tuple(rule for rule in template.spec.requirements if rule.key != names.INSTANCE_TYPE)
         rules = (*others, PoolRequirement(names.INSTANCE_TYPE, "In", (kind,)))
         spec = TemplateSpec(requirements=rules, taints=template.spec.taints)
-        labels = {key: value for key, value in template.metadata.labels.items() if key not in names.WELL_KNOWN}
+        of_types = names.WELL_KNOWN | {key for entry in self.catalog.types for key in entry.requirements}
+        labels = {key: value for key, value in template.metadata.labels.items() if key not in of_types}
         made = PoolTemplate(metadata=TemplateMetadata(labels=labels), spec=spec)
         return NodePool(metadata=Metadata(name=group.name), spec=NodePoolSpec(template=made))
 

@@ -205,22 +205,30 @@ class FleetPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class PoolSuggestionPart(DocumentPart, frozen=True, kw_only=True):
-    """A NodePool in the place of node groups; `nodes` and `price_per_hour` are those of the groups today."""
+    """A NodePool in the place of node groups; `nodes` and `price_per_hour` are those of the groups today.
+
+    `planned_price_per_hour`: what the groups cost after the steps of the plan.
+    """
 
     name: str
     groups: tuple[str, ...]
     nodes: int
     price_per_hour: float | None
+    planned_price_per_hour: float | None
     fleet: FleetPart
     manifest: dict[str, Any]
 
 
 class GroupSuggestionPart(DocumentPart, frozen=True, kw_only=True):
-    """A node group with machines of another type; `nodes` and `price_per_hour` are those of today."""
+    """A node group with machines of another type; `nodes` and `price_per_hour` are those of today.
+
+    `planned_price_per_hour`: what the group costs after the steps of the plan.
+    """
 
     name: str
     nodes: int
     price_per_hour: float | None
+    planned_price_per_hour: float | None
     fleet: FleetPart
 
 

@@ -1,5 +1,6 @@
 """What to have instead of node groups, as a document, with manifests to start from."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from karpool.disruption.suggestions import PoolSuggestion, SuggestedFleet, Suggestions
@@ -7,7 +8,8 @@ from karpool.model.nodepool import NODEPOOL_API, NodePool
 from karpool.report.document import FleetPart, GroupSuggestionPart, PoolSuggestionPart, SuggestionsPart
 
 
-def suggestions_part(found: Suggestions) -> SuggestionsPart:
+def suggestions_part(found: Suggestions, planned: Mapping[str, float | None]) -> SuggestionsPart:
+    """Suggestions as a document; `planned`: what each group costs after the steps of the plan."""
     return SuggestionsPart(
         pools=tuple(
             PoolSuggestionPart(
@@ -15,6 +17,7 @@ def suggestions_part(found: Suggestions) -> SuggestionsPart:
                 groups=entry.groups,
                 nodes=entry.nodes,
                 price_per_hour=entry.price,
+                planned_price_per_hour=_sum(planned.get(group) for group in entry.groups),
                 fleet=_fleet(entry.fleet),
                 manifest=_manifest(entry),
             )
@@ -22,11 +25,21 @@ def suggestions_part(found: Suggestions) -> SuggestionsPart:
         ),
         groups=tuple(
             GroupSuggestionPart(
-                name=entry.group, nodes=entry.nodes, price_per_hour=entry.price, fleet=_fleet(entry.fleet)
+                name=entry.group,
+                nodes=entry.nodes,
+                price_per_hour=entry.price,
+                planned_price_per_hour=planned.get(entry.group),
+                fleet=_fleet(entry.fleet),
             )
             for entry in found.groups
         ),
     )
+
+
+def _sum(prices: Iterable[float | None]) -> float | None:
+    listed = list(prices)
+    known = [price for price in listed if price is not None]
+    return sum(known) if len(known) == len(listed) else None
 
 
 def _fleet(fleet: SuggestedFleet) -> FleetPart:
