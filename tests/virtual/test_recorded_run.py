@@ -7,16 +7,19 @@ import pytest
 from tests.factories import node, pod
 from tests.virtual.worlds import BY_PREFIXES, CATALOG, HOUR, POOL
 
+from karpool.catalog.pricing import node_price
+from karpool.model.labels import ZONE
 from karpool.model.objects import Objects
 from karpool.recording.observer import Observer
 from karpool.recording.writer import RecordingWriter
 from karpool.report.simulation_document import numbers, series
 from karpool.report.simulation_table import ROWS, written
 from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.market import PriceChange, SpotPrices
 from karpool.virtual.recorded_cluster import RecordedCluster
 from karpool.virtual.recorded_run import recorded_run
 from karpool.virtual.recorder import Run
-from karpool.virtual.scenario import read_scenario
+from karpool.virtual.scenario import SpotHistorySettings, read_scenario
 
 START = datetime(2026, 11, 16, 8, tzinfo=UTC)
 EXPIRING = POOL.replace(
@@ -38,6 +41,27 @@ def test_pods_that_are_deleted_at_a_deadline_are_no_evictions_and_are_counted(tm
     simulated, recorded = cluster.recorder.summary(), really(path, HOUR).summary
     assert simulated.evictions_forced == recorded.evictions_forced >= 4
     assert simulated.evictions == recorded.evictions == 0
+
+
+def test_recorded_spot_nodes_cost_what_the_history_says(tmp_path: Path) -> None:
+    path, kind = tmp_path / "spot.recording", CATALOG.types[0].name
+    with RecordingWriter(path, START) as writer:
+        observer = Observer(writer.history, writer.write)
+        nodes = (
+            node("n1", type=kind, zone="test-zone-a", capacity_type="spot"),
+            node("n2", type=kind, zone="test-zone-a"),
+        )
+        observer.listed(Objects(nodes=nodes), START)
+        observer.alive(START + timedelta(hours=1))
+    zone = nodes[0].metadata.labels[ZONE]
+    usual = really(path, HOUR).summary.cost
+    on_demand = node_price(CATALOG, nodes[1].metadata.labels)
+    change = PriceChange(HOUR / 2, (kind, zone), 7.0)
+    spot = SpotPrices({(kind, zone): 3.0}, (change,), SpotHistorySettings(file="history.csv"))
+    run = recorded_run(path, CATALOG, length=HOUR, every=600.0, spot=spot)
+    assert on_demand is not None
+    assert run.summary.cost == pytest.approx(5.0 + on_demand) != pytest.approx(usual)
+    assert [round(sample.price_per_hour - on_demand, 6) for sample in run.samples] == [3.0] * 3 + [7.0] * 4
 
 
 @pytest.mark.parametrize("kind", ["", "Eviction", "Node"])

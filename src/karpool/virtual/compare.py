@@ -190,7 +190,8 @@ def compare(
     demand = source.demand()
     if demand is not None:
         every = seconds(scenario.timings.sample)
-        really = recorded_run(Path(source.recording), catalog, length=seconds(scenario.length), every=every)
+        length, spot = seconds(scenario.length), source.spot(scenario, catalog)
+        really = recorded_run(Path(source.recording), catalog, length=length, every=every, spot=spot)
         runs = {RECORDED: (really,) * len(seeds), **runs}
     known = demand is not None and demand.consolidator is not None
     return Comparison(

@@ -5,33 +5,36 @@ imports, who was evicted.
 """
 
 import statistics
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, deque
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.pricing import node_price
-from karpool.model.labels import NODEPOOL
+from karpool.catalog.spot_history import Market
+from karpool.model.labels import NODEPOOL, SPOT
 from karpool.model.requests import effective_requests
 from karpool.recording import records as r
 from karpool.recording.history import History, histories, key_of
 from karpool.recording.parts import open_recording
 from karpool.recording.prices import offer_of
+from karpool.virtual.market import SpotPrices
 from karpool.virtual.recorder import DIGITS, HOUR, ClusterSample, Integral, PoolSummary, Run, RunSummary
 
 _COUNTED: Final = {r.Cause.EVICTED: "evictions", r.Cause.FORCED: "evictions_forced"}
 _AMOUNTS: Final = ("price", "unpriced", "nodes", "pods", "pending", "cpu", "memory", "cpuUsed", "memoryUsed")
 
 
-def recorded_run(path: Path, catalog: Catalog, *, length: float, every: float) -> Run:
+def recorded_run(path: Path, catalog: Catalog, *, length: float, every: float, spot: SpotPrices | None = None) -> Run:
     """The first `length` seconds of a recording, with a sample after each `every`.
 
-    Machines cost what the catalogue says, and what it does not price costs what was recorded.
+    Machines cost what a simulated run would pay: what the history of spot prices says, or the catalogue; and what
+    neither prices costs what was recorded.
     """
     file = open_recording(path)
     history = History(file.header)
-    meter = _Meter(history, catalog, every)
+    meter = _Meter(history, catalog, every, spot)
     begin: float | None = None
     for record in histories(file, history):
         if isinstance(record, r.TimedRecord):
@@ -47,6 +50,7 @@ def recorded_run(path: Path, catalog: Catalog, *, length: float, every: float) -
 @dataclass(frozen=True, slots=True)
 class _Machine:
     pool: str
+    offer: str
     since: float
     amounts: dict[str, float]
 
@@ -61,13 +65,20 @@ class _Bound:
     counts: bool
 
 
+def _offer(market: Market) -> str:
+    """The key under which recordings know a spot market."""
+    return "/".join((*market, SPOT))
+
+
 class _Meter:
     """Adds up what records say; `advance` moves the clock."""
 
-    def __init__(self, history: History, catalog: Catalog, every: float) -> None:
+    def __init__(self, history: History, catalog: Catalog, every: float, spot: SpotPrices | None) -> None:
         self._history = history
         self._catalog = catalog
         self._every = every
+        self._changes = deque(() if spot is None else spot.changes)
+        self._markets = {} if spot is None else {_offer(market): price for market, price in spot.opening.items()}
         self._now = 0.0
         self._samples: list[ClusterSample] = []
         self._sums = {name: Integral() for name in _AMOUNTS}
@@ -82,6 +93,13 @@ class _Meter:
         self._nodes_known = True
 
     def advance(self, now: float) -> None:
+        while self._changes and self._changes[0].at <= now:
+            change = self._changes.popleft()
+            self._pass(change.at)
+            self._reprice(_offer(change.market), change.price)
+        self._pass(now)
+
+    def _pass(self, now: float) -> None:
         while (due := len(self._samples) * self._every) < now:
             self._sample(due)
         self._now = now
@@ -120,8 +138,9 @@ class _Meter:
         claimed = kind == "Node" and NODEPOOL in labels and self._history.kinds["NodeClaim"]
         if (kind, key) in self._machines or claimed or (kind == "NodeClaim" and not obj.is_true("Launched")):
             return
-        price = node_price(self._catalog, labels)
-        price = self._history.prices.get(offer_of(labels)) if price is None else price
+        offer = offer_of(labels)
+        price = self._markets.get(offer, node_price(self._catalog, labels))
+        price = self._history.prices.get(offer) if price is None else price
         room = obj.status.allocatable
         amounts = {
             "nodes": 1.0,
@@ -130,7 +149,7 @@ class _Meter:
             "cpu": room["cpu"].milli / 1000 if "cpu" in room else 0.0,
             "memory": float(room["memory"].units) if "memory" in room else 0.0,
         }
-        self._machines[kind, key] = _Machine(labels.get(NODEPOOL, ""), self._now, amounts)
+        self._machines[kind, key] = _Machine(labels.get(NODEPOOL, ""), offer, self._now, amounts)
         self._counts["nodes_launched"] += self._now > 0
         self._count_machine(self._machines[kind, key], 1)
         if kind == "NodeClaim":
@@ -149,6 +168,15 @@ class _Meter:
         nodes, price = self._pools.setdefault(machine.pool, (Integral(), Integral()))
         nodes.change(sign, self._now)
         price.change(sign * machine.amounts["price"], self._now)
+
+    def _reprice(self, offer: str, price: float) -> None:
+        """The market of a type in a zone costs this from now on."""
+        self._markets[offer] = price
+        for key, machine in self._machines.items():
+            if machine.offer == offer:
+                self._count_machine(machine, -1)
+                self._machines[key] = replace(machine, amounts={**machine.amounts, "price": price, "unpriced": 0.0})
+                self._count_machine(self._machines[key], 1)
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
