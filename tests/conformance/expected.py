@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.conformance.suites import Outcome, Result, Spec
@@ -20,12 +20,17 @@ class Expected:
     """The seconds that specs may take whose names match; the first that matches counts."""
     quick: frozenset[str]
     """Specs that every run of the tests tries."""
+    not_run: dict[str, str] = field(default_factory=dict)
+    """Why specs have no result yet, by their names."""
 
     def limit(self, spec: Spec) -> float:
         return next((seconds for pattern, seconds in self.limits if pattern.search(spec.name)), USUAL_LIMIT)
 
     def reason(self, spec: Spec) -> str:
         return self.not_passed.get(spec.name, (Outcome.PASSED, ""))[1]
+
+    def reason_without_result(self, spec: Spec) -> str:
+        return self.not_run.get(spec.name, "")
 
     def outcome(self, spec: Spec) -> Outcome:
         return self.not_passed.get(spec.name, (Outcome.PASSED, ""))[0]
@@ -34,7 +39,7 @@ class Expected:
         """Names of the list that no spec of its suite has."""
         specs = list(specs)
         suites, names = {spec.suite for spec in specs}, {spec.name for spec in specs}
-        listed = {*self.not_passed, *self.quick}
+        listed = {*self.not_passed, *self.quick, *self.not_run}
         return sorted(name for name in listed if name.partition(":")[0] in suites and name not in names)
 
     def differences(self, results: Iterable[Result]) -> list[str]:
@@ -53,6 +58,7 @@ def read_expected(path: Path = PATH) -> Expected:
             entry["spec"]: (Outcome(entry["outcome"]), _filled(entry, "reason")) for entry in data.get("not_passed", [])
         },
         limits=tuple((re.compile(entry["specs"]), float(entry["seconds"])) for entry in data.get("limit", [])),
+        not_run={entry["spec"]: _filled(entry, "reason") for entry in data.get("not_run", [])},
         quick=frozenset(_strings(data.get("quick", {}).get("specs", []))),
     )
 

@@ -108,6 +108,18 @@ def changed_heaps(bounds: Mapping[str, Bounds]) -> str:
     return json.dumps({one.key: {"heap_mb": one.by_figure["heap"][1]} for one in bounds.values()})
 
 
+def shortfalls(phases: Iterable[Phase], bounds: Mapping[str, Bounds]) -> list[str]:
+    """What was measured beyond a threshold, in words, such as `scale_out`: 129 s, asked: < 120."""
+    found = []
+    for phase in phases:
+        bound = bounds.get(phase.name, Bounds())
+        for figure in sorted(bound.broken(phase)):
+            sign, value = bound.by_figure[figure]
+            measured, unit = _text(figure, getattr(phase, figure)), _UNITS.get(figure, "")
+            found.append(f"`{phase.name}`: {measured}{unit}, asked: {sign} {_text(figure, value)}{unit}")
+    return found
+
+
 def table(
     measured: Mapping[str, Mapping[str, tuple[Phase, float | None]]],
     bounds: Mapping[str, Bounds],
@@ -148,6 +160,9 @@ _COLUMNS = {
     "cores": "cores",
     "load": "load",
 }
+
+
+_UNITS = {"seconds": " s", "cpu": " of CPU", "memory": " of memory", "heap": " MiB", "cores": " cores"}
 
 
 def _row(name: str, who: str, told: Mapping[str, str]) -> str:

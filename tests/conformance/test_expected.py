@@ -70,5 +70,14 @@ def test_a_spec_that_does_not_pass_needs_a_reason(tmp_path: Path) -> None:
         read_expected(path)
 
 
+def test_a_spec_without_a_result_has_a_reason_that_expects_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "expected.toml"
+    path.write_text('[[not_run]]\nspec = "regression: Static runs"\nreason = "too large"\n', encoding="utf-8")
+    expected = read_expected(path)
+    assert expected.reason_without_result(RUNS) == "too large"
+    assert expected.outcome(RUNS) is Outcome.PASSED
+    assert expected.unknown([HANGS]) == [RUNS.name]
+
+
 def test_the_focus_of_a_spec_is_its_whole_name_and_nothing_in_it_has_a_meaning() -> None:
     assert HANGS.focus == r"^Regression Static\ hangs\ \(sometimes\)$"

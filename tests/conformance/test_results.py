@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tests.conformance.expected import Expected
 from tests.conformance.performance import Bounds, Phase
-from tests.conformance.results import KARPENTER, KARPOOL, keep, page, read_kept
+from tests.conformance.results import KARPENTER, KARPOOL, PAGE, keep, page, read_kept
 from tests.conformance.suites import Outcome, Result, Spec
 
 ONE, TWO = (Spec("disruption", "Disruption", text) for text in ("Drift one", "Drift two"))
@@ -41,3 +41,29 @@ def test_what_the_performance_suite_measured_is_kept_and_shown_between_its_thres
     assert "| `scale_out` | threshold | < 120 |  |  |  |  | < 120 |  |  |  |" in text
     assert "|  | Karpool | 113 | 156 | 0 | 89% | 84% | **237** | 329 | 0.08 | 5 |" in text
     assert "wanted one of its\n2 processors" in text
+
+
+def test_a_spec_without_a_result_says_why_until_it_has_one(tmp_path: Path) -> None:
+    expected = Expected({}, (), frozenset(), {ONE.name: "too large", TWO.name: "too long"})
+    ours = keep(KARPOOL, [Result(TWO, Outcome.PASSED, 9.0)], "2026-11-15", tmp_path)
+    text = page([ONE, TWO], {KARPOOL: ours, KARPENTER: {}}, expected, "Karpenter v0", {}, processors=2)
+    assert "| Drift one |  |  |  |  | too large |" in text
+    assert "| Drift two | passed | 9 |  |  |  |" in text
+
+
+def test_what_a_failed_spec_measured_beyond_a_threshold_is_its_reason(tmp_path: Path) -> None:
+    spec = Spec("performance", "Performance", "Basic should scale")
+    phase = Phase("scale_out", 129.0, 160, 0, cpu=0.4, memory=0.84, heap=257.0, resident=349.0, cores=0.1)
+    ours = keep(KARPOOL, [Result(spec, Outcome.FAILED, 231.0, phases=(phase,))], "2026-11-17", tmp_path)
+    asked = {"seconds": ("<", 120.0), "cpu": (">", 0.53), "heap": ("<", 120.0)}
+    bounds = {"scale_out": Bounds("basic/scaleOut", asked)}
+    text = page([spec], {KARPOOL: ours, KARPENTER: {}}, EXPECTED, "Karpenter v0", bounds, processors=2)
+    why = "`scale_out`: 40% of CPU, asked: > 53% of CPU; `scale_out`: 129 s, asked: < 120 s"
+    assert f"| Basic should scale | failed | 231 |  |  | {why} |" in text
+
+
+def test_every_spec_of_the_page_that_has_not_passed_says_why() -> None:
+    rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.count(" | ") == 5]
+    specs = [row for row in rows if row[1] != "Karpool"]
+    assert len(specs) > 100
+    assert [row[0] for row in specs if row[1].strip() != "passed" and not row[5].strip("| ")] == []
