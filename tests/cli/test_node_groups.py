@@ -408,6 +408,64 @@ def test_a_group_is_suggested_machines_of_other_families_although_its_label_name
     assert not kind.startswith("n2-")
 
 
+OURS = one_pod_each([node(f"worker-{at}", {"acme.io/pool": "general"}) for at in range(3)])
+
+
+def test_a_file_of_groups_says_what_nodes_without_a_type_cost(tmp_path: Path) -> None:
+    file, sizes = written(tmp_path, OURS), tmp_path / "sizes.yaml"
+    sizes.write_text("groups: {general: {price: 0.25}}\n")
+    named = ("-f", file, *AT, "--pool-label", "acme.io/pool", "--groups", str(sizes))
+    plan = json.loads(run("plan", *named, "--no-bound", "-o", "json").stdout)
+    assert (plan["before"]["pricePerHour"], plan["savings"]["pricePerHour"]) == (0.75, 0.5)
+    assert "which saves 0.50 $/h" in run("compact", "--plan", *named).stdout
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(
+        "cluster: [cluster.json]\nlength: 1h\npoolLabel: acme.io/pool\ngroups: sizes.yaml\n"
+        "policies: {p: {nodeGroups: false}}\n"
+    )
+    (simulated,) = json.loads(run("simulate", str(scenario), "-o", "json").stdout)["policies"].values()
+    assert simulated["cost"] == pytest.approx(0.75)
+
+
+def test_a_file_that_tells_a_price_leaves_sizes_to_the_status(tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.yaml"
+    sizes.write_text("groups: {web: {price: 0.25}}\n")
+    status = autoscaler_status(status_yaml({"web": (2, 5)}))
+    cluster = [status, *one_pod_each([node(f"n{at}", {"agentpool": "web"}) for at in range(3)])]
+    (group,) = plan_of(tmp_path, cluster, "--groups", str(sizes))["groups"]
+    assert (group["minimum"], group["maximum"], group["after"], group["priceAfter"]) == (2, 5, 2, 0.5)
+
+
+def test_a_price_that_counts_for_nothing_or_is_none_is_told(tmp_path: Path) -> None:
+    file, sizes = written(tmp_path, one_pod_each([eks_node("a", "web")])), tmp_path / "sizes.yaml"
+    sizes.write_text("groups: {web: {price: 0.25}}\n")
+    told = run("plan", "-f", file, *AT, "--no-bound", "--groups", str(sizes))
+    assert "the price 0.25, which counts only where no other is known" in told.stderr
+    sizes.write_text("groups: {web: {price: -1}}\n")
+    refused = CliRunner().invoke(cli, ["plan", "-f", file, "--groups", str(sizes)])
+    assert (refused.exit_code, "groups.web.price" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("manifests", "options", "hint"),
+    [
+        (OURS, (), "--pool-label makes nodes groups, whose prices --groups FILE names."),
+        (OURS, ("--pool-label", "acme.io/pool"), "--groups FILE names prices of groups."),
+        (
+            one_pod_each([eks_node("a", "web", zone="mx-central-1a")]),
+            (),
+            "--catalog FILE or --price names prices of types.",
+        ),
+        (one_pod_each([eks_node("a", "web"), eks_node("w", "win", os="windows")]), (), "not counted."),
+    ],
+)
+def test_a_hint_names_what_can_tell_the_unknown_prices(
+    manifests: Sequence[Manifest], options: tuple[str, ...], hint: str, tmp_path: Path
+) -> None:
+    told = run("plan", "-f", written(tmp_path, manifests), *AT, "--no-bound", *options).stdout
+    assert hint in " ".join(told.split())
+
+
 def test_no_saving_is_claimed_for_a_pool_that_would_not_hold_its_pods_or_whose_prices_nobody_knows(
     tmp_path: Path,
 ) -> None:

@@ -57,8 +57,8 @@ def test_a_plan_shows(fact: str) -> None:
 @pytest.mark.parametrize(
     "fact",
     [
-        "Within 2.1 % of the least possible (2.00 $/h); pods marked do-not-disrupt cost 31 %, ",
-        "PodDisruptionBudgets cost 5 % of that.",
+        "Within 2.1 % of the least possible (2.00 $/h). Of that bound pods marked do-not-disrupt make 31 %, ",
+        "PodDisruptionBudgets make 5 %; what lifting one would save, ",
         "replace ip-10-0-1-37, ip-10-0-2-18, ip-10-0-2-52",
         "with new-1: c6i.xlarge or 1 other type, on-demand, 0.17 $/h",
         "with new-2: m6i.large, on-demand, 0.096 $/h",

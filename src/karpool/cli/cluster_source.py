@@ -14,7 +14,7 @@ from karpool.catalog.overlays import with_overlays
 from karpool.cli.catalog_options import CatalogOpener, of_kwok
 from karpool.cli.decision_options import Choices
 from karpool.cli.errors import say
-from karpool.cli.group_options import group_notices
+from karpool.cli.group_options import group_notices, idle_prices
 from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, context_name, read_live
 from karpool.cli.progress import ReportProgress
@@ -148,7 +148,8 @@ def decided_cluster(read: ReadCluster, opener: CatalogOpener, choices: Choices, 
         *idle_discounts(opener.discounts, catalog.origins),
         *_stray_pauses(objects, settings),
     )
-    warnings = (*of_overlays, *read.notices, *others, *group_notices(grouped, groups))
+    of_groups = (*group_notices(grouped, groups), *idle_prices(grouped, catalog, groups))
+    warnings = (*of_overlays, *read.notices, *others, *of_groups)
     return LoadedCluster(
         grouped, with_group_shapes(catalog, grouped), settings, tuple(map(one_line, warnings)), read.loaded
     )

@@ -25,6 +25,7 @@ from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.option_types import Whole
 from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, NOTIFY_OPTIONS, run_service, take_webhook
+from karpool.cluster.node_groups import GroupOptions, with_group_prices
 from karpool.compaction.advice import advice
 from karpool.compaction.config import CONFIG_MAP, DEFAULT_NAMESPACE, Config, parse_config
 from karpool.compaction.decide import decide
@@ -253,7 +254,7 @@ def _plan(source: ClusterInput, opener: CatalogOpener, given: Mapping[str, Any])
             written = None if file is None else _config(file, source.files)
         read = read_cluster(source, report, Purpose.COMPACT, pause_namespace=namespace)
         report("Looking for nodes to drain", 0, None)
-        objects = read.objects
+        objects = with_group_prices(read.objects, GroupOptions(settings.pool_label, settings.sizes))
         sizes = known_sizes(objects, settings.sizes, settings.pool_label)
         config = default_config(objects, sizes, settings.pool_label) if written is None else written
         live = not source.files and rates_in_force(objects, settings.brakes, now)

@@ -7,9 +7,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from karpool.catalog.instance_types import Catalog
+from karpool.catalog.pricing import node_price
 from karpool.cli.completions import files
 from karpool.cli.input_options import with_options
-from karpool.cluster.node_groups import GroupOptions
+from karpool.cluster.node_groups import GroupOptions, memberships
 from karpool.model.group_sizes import STATUS_KEY, STATUS_NAMESPACE, Sizes, is_readable, read_sizes
 from karpool.model.labels import STATUS_MAP
 from karpool.model.node_group import NodeGroup
@@ -30,8 +32,9 @@ GROUPS: Final = click.option(
     "groups_file",
     metavar="PATH",
     shell_complete=files,
-    help="A file that says how small and large node groups may be: `{groups: {web: {minimum: 3, maximum: 12}}}`."
-    "  [default: as the ConfigMap cluster-autoscaler-status says]",
+    help="A file that says how small and large node groups may be, and the price of a node that nobody else knows:"
+    " `{groups: {web: {minimum: 3, maximum: 12, price: 0.25}}}`.  [default: as the ConfigMap cluster-autoscaler-status"
+    " says]",
 )
 
 
@@ -73,3 +76,18 @@ def group_notices(objects: Objects, options: GroupOptions) -> Iterator[str]:
             f"nobody says how small and large these node groups may be: {some}; they keep a node each and get no new"
             f" one. {'' if objects.autoscaler_statuses else status}--groups says it"
         )
+
+
+def idle_prices(objects: Objects, catalog: Catalog, options: GroupOptions) -> Iterator[str]:
+    """Prices of groups that count for nothing, because the catalogue knows what their nodes cost."""
+    told = {name: sizes.price for name, sizes in options.sizes.items() if sizes.price is not None}
+    groups = memberships(objects) if told else {}
+    for name, price in sorted(told.items()):
+        known = {
+            node_price(catalog, node.metadata.labels) for node in objects.nodes if groups.get(node.name) == name
+        } - {catalog.with_fee(price)}
+        if known:
+            yield (
+                f"--groups gives nodes of {name} the price {price:g}, which counts only where no other is known;"
+                " --price TYPE=PRICE or --discount changes that of a type"
+            )

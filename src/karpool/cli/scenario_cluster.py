@@ -11,7 +11,7 @@ from msgspec.structs import replace as changed
 from karpool.catalog.instance_types import Catalog
 from karpool.cli.catalog_options import CatalogOpener, of_kwok
 from karpool.cli.cluster_source import as_validated, input_notices, read_cluster_of
-from karpool.cli.group_options import group_notices, sizes_in
+from karpool.cli.group_options import group_notices, idle_prices, sizes_in
 from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups
 from karpool.model.group_sizes import Sizes
 from karpool.model.loading import load
@@ -48,9 +48,11 @@ class InitialCluster(NamedTuple):
         objects = changed(objects, node_pools=tuple(map(as_validated, objects.node_pools)))
         complete = opener.complete(kwok=of_kwok(objects.node_claims, objects.node_pools))
         yield from read.notices
+        catalog, grouped = _catalog_of(objects, opener, self.groups), with_groups(objects, self.groups)
         for text in (
-            *input_notices(objects, _catalog_of(objects, opener, self.groups), opener, complete=complete),
-            *group_notices(with_groups(objects, self.groups), self.groups),
+            *input_notices(objects, catalog, opener, complete=complete),
+            *group_notices(grouped, self.groups),
+            *idle_prices(grouped, catalog, self.groups),
             *_unmanaged(objects, self.groups.pool_label),
         ):
             yield one_line(text)

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
-from karpool.catalog.pricing import capacity_type_of, label_of
+from karpool.catalog.pricing import PRICE_LABEL, capacity_type_of, label_of
 from karpool.cluster.nodes import TO_BE_DELETED, is_ephemeral
 from karpool.cluster.pairing import with_claims
 from karpool.model import labels as names
@@ -96,10 +96,27 @@ def with_groups(objects: Objects, options: GroupOptions | None = None) -> Object
         groups.append(group)
         places += [_place(node, title, shared) for node in found.nodes]
     return replace(
-        objects,
+        with_group_prices(objects, chosen),
         node_pools=(*objects.node_pools, *groups),
         node_claims=(*objects.node_claims, *places),
     )
+
+
+def with_group_prices(objects: Objects, options: GroupOptions) -> Objects:
+    """The objects with labels that say what nodes of groups cost, as far as the user told; a node's own label stays."""
+    told = {name: sizes.price for name, sizes in options.sizes.items() if sizes.price is not None}
+    if not told:
+        return objects
+    members = group_members(objects, options.pool_label)
+    prices = {node.name: price for name, price in told.items() if name in members for node in members[name].nodes}
+    return replace(objects, nodes=tuple(_priced(node, prices.get(node.name)) for node in objects.nodes))
+
+
+def _priced(node: Node, price: float | None) -> Node:
+    if price is None or PRICE_LABEL in node.metadata.labels:
+        return node
+    labels = {**node.metadata.labels, PRICE_LABEL: repr(price)}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
 def group_members(objects: Objects, pool_label: str | None = None) -> dict[str, _Members]:

@@ -4,6 +4,7 @@ Cluster Autoscaler knows groups by the names of the cloud, one for each zone in 
 label. Which belong together follows from how clouds name things.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -30,11 +31,12 @@ _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 class Sizes(NamedTuple):
-    """The least and the most nodes of a group, and who says so."""
+    """The least and the most nodes of a group, and who says so; and what a node of it costs in $/h, if that is told."""
 
     minimum: int | None = None
     maximum: int | None = None
     source: str = ""
+    price: float | None = None
 
 
 UNKNOWN_SIZES: Final = Sizes()
@@ -110,6 +112,7 @@ def _yaml_groups(text: str) -> Iterator[ScaledGroup]:
 class FileSizes(Wire):
     minimum: int | None = None
     maximum: int | None = None
+    price: float | None = None
 
 
 class _File(Wire):
@@ -127,7 +130,7 @@ def read_sizes(data: bytes, file: str) -> dict[str, Sizes]:
         raise InputError(Problem.of(unknown_field(path, known), file=file, about=""))
     for name, entry in read.groups.items():
         _check(entry, name, file)
-    return {name: Sizes(entry.minimum, entry.maximum, _FROM_FILE) for name, entry in read.groups.items()}
+    return {name: Sizes(entry.minimum, entry.maximum, _FROM_FILE, entry.price) for name, entry in read.groups.items()}
 
 
 def _one_document(data: bytes, file: str) -> Any:
@@ -145,6 +148,9 @@ def _check(entry: FileSizes, name: str, file: str) -> None:
     for word, value in (("minimum", entry.minimum), ("maximum", entry.maximum)):
         if value is not None and value < 0:
             raise InputError.at(file, f"{value} is not allowed; write zero or more", field=f"groups.{name}.{word}")
+    if entry.price is not None and not (0 <= entry.price < math.inf):
+        message = f"{entry.price} is not allowed; write what a node costs in $/h"
+        raise InputError.at(file, message, field=f"groups.{name}.price")
     if entry.minimum is not None and entry.maximum is not None and entry.minimum > entry.maximum:
         message = f"{entry.minimum} is more than the maximum of {entry.maximum}"
         raise InputError.at(file, message, field=f"groups.{name}.minimum")
@@ -158,6 +164,8 @@ def sizes_of(
 ) -> dict[str, Sizes]:
     """The sizes of groups of nodes by name; a file goes before the status. Groups of which nobody says are left out.
 
+    A file that says nothing but the price of a group leaves its sizes to the status.
+
     A group that Cluster Autoscaler has in several parts, as in several zones, may be as small and as large as these
     together. A part that several groups could claim belongs to the one with the longest name.
     """
@@ -170,7 +178,11 @@ def sizes_of(
         name: Sizes(sum(part.minimum for part in found), sum(part.maximum for part in found), _FROM_STATUS)
         for name, found in parts.items()
     }
-    return read | {name: sizes for name, sizes in written.items() if name in groups}
+    for name, told in written.items():
+        if name in groups:
+            sized = told.minimum is not None or told.maximum is not None
+            read[name] = told if sized else read.get(name, UNKNOWN_SIZES)._replace(price=told.price)
+    return read
 
 
 def _same(scaled: str, name: str, nodes: Sequence[Node]) -> bool:

@@ -34,7 +34,9 @@ def print_costs(costs: CostsPart, screen: Screen, *, every_group: bool) -> None:
     if len(shown) < len(costs.groups):
         screen.line(f"and {len(costs.groups) - len(shown):,} more; --all lists them")
     if any(part.unpriced for entry in rows for part in (entry.before, entry.after)):
-        screen.line(f"{UNKNOWN}: pods on nodes of unknown price; --catalog FILE or --price can name prices.")
+        screen.line(
+            f"{UNKNOWN}: pods on nodes of unknown price; --catalog FILE, --price and --groups FILE can name prices."
+        )
 
 
 def _pods(entry: CostGroupPart, screen: Screen) -> str:

@@ -12,7 +12,7 @@ from karpool.report.costs_table import print_costs
 from karpool.report.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart
 from karpool.report.formatting import amounts, count, names_of, per_hour, ratio, sentence
 from karpool.report.group_table import print_groups
-from karpool.report.plan_words import nothing_words, plan_words, price_row, stop_words
+from karpool.report.plan_words import nothing_words, plan_words, price_row, stop_words, who_names_prices
 from karpool.report.reason_table import print_reasons, reason_lines
 from karpool.report.suggestion_table import print_suggestions
 from karpool.report.table_layout import TableColumn
@@ -70,7 +70,7 @@ def _summary(plan: PlanDocument, screen: Screen) -> None:
     )
     unpriced = max(before.unpriced_nodes, after.unpriced_nodes)
     if unpriced:
-        screen.line(f"{count(unpriced, 'node')} of unknown price not counted; --catalog FILE can name prices.")
+        screen.line(f"{count(unpriced, 'node')} of unknown price not counted{who_names_prices(plan)}.")
     for text in plan_words(plan):
         screen.line(text)
 

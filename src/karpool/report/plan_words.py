@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.headroom import RESOLVED
+from karpool.model.managers import ManagerKind
 from karpool.model.reasons import Reason
 from karpool.report.document import BlockerPart, BufferPart, LowerBoundPart, PlanDocument, StopPart, TotalsPart
 from karpool.report.forecast_document import ForecastPart
@@ -29,6 +30,7 @@ _BLOCKERS: Final[dict[str, str]] = {
     ReasonCode.POLICY_WHEN_EMPTY: "policies of NodePools",
     ReasonCode.GRACE_PERIOD: "grace periods",
 }
+_UNSOLD: Final = frozenset({ManagerKind.FARGATE, ManagerKind.VIRTUAL, ManagerKind.WINDOWS, ManagerKind.AUTOPILOT})
 _BLOCKERS_SHOWN: Final = 3
 _LEAST_SHARE: Final = 0.01
 _STOPS_SHOWN: Final = 5
@@ -156,14 +158,16 @@ def bound_words(bound: LowerBoundPart | None, *, unpriced: bool = False) -> str:
         f"Within {percent(near)} of the least possible ({least})" if near else f"This is the least possible ({least})"
     )
     blockers = ", ".join(_blockers(bound))
-    return f"{distance}; {blockers} of that." if blockers else f"{distance}."
+    if not blockers:
+        return f"{distance}."
+    return f"{distance}. Of that bound {blockers}; what lifting one would save, `karpool blockers` says."
 
 
 def _blockers(bound: LowerBoundPart) -> Iterator[str]:
     dearest = sorted(bound.blockers, key=lambda blocker: -blocker.price_per_hour)
     for blocker in dearest[:_BLOCKERS_SHOWN]:
         if blocker.price_per_hour >= _LEAST_SHARE * bound.price_per_hour > 0:
-            yield f"{blocker_words(blocker)} cost {100 * blocker.price_per_hour / bound.price_per_hour:.0f} %"
+            yield f"{blocker_words(blocker)} make {100 * blocker.price_per_hour / bound.price_per_hour:.0f} %"
 
 
 def blocker_words(blocker: BlockerPart) -> str:
@@ -184,3 +188,16 @@ def curve_words(plan: PlanDocument) -> str:
     share = 100 * (points[0].price_per_hour - half.price_per_hour) / saved
     steps = "step 1" if half.step == 1 else f"steps 1 to {half.step:,}"
     return f"The first {half.evictions:,} of {most:,} evictions ({steps}) bring {share:.0f} % of the savings."
+
+
+def who_names_prices(plan: PlanDocument) -> str:
+    """How the prices that are unknown could be told; empty if nothing can, as for Fargate."""
+    lost = [node for node in plan.nodes if node.price_per_hour is None and node.managed_by not in _UNSOLD]
+    typed = any(node.instance_type for node in lost)
+    managers = {node.managed_by for node in lost if not node.instance_type}
+    ways = (
+        (typed, "--catalog FILE or --price names prices of types"),
+        (ManagerKind.NODE_GROUP in managers, "--groups FILE names prices of groups"),
+        (ManagerKind.NOBODY in managers, "--pool-label makes nodes groups, whose prices --groups FILE names"),
+    )
+    return "".join(f"; {way}" for holds, way in ways if holds)

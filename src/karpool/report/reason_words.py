@@ -142,7 +142,8 @@ REASON_WORDS: Final = {
     # Where pods would go
     "PodsWouldNotFit": ReasonWords(
         "A pod has no other place",
-        "`karpool explain NODE` says which rule refuses how many nodes; `karpool blockers` its price.",
+        "Change the rule or the request that refuses most nodes, or let a pool or group grow; `karpool blockers` says"
+        " what that is worth.",
     ),
     "UninitializedDestination": ReasonWords("The new place is not up yet", _WAIT),
     "SchedulerScatters": ReasonWords(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, PriceOrigin
 from karpool.catalog.spot_history import read_spot_history
-from karpool.cluster.node_groups import GroupOptions
+from karpool.cluster.node_groups import GroupOptions, with_group_prices
 from karpool.model.group_sizes import Sizes
 from karpool.model.loading import load
 from karpool.model.objects import Objects
@@ -63,6 +63,11 @@ class ScenarioSource:
     group_sizes: tuple[tuple[str, Sizes], ...] = ()
     """How small and large its node groups may be, by name."""
 
+    @property
+    def groups(self) -> GroupOptions:
+        """What is said of the node groups of the initial cluster."""
+        return GroupOptions(self.pool_label or None, dict(self.group_sizes))
+
     def objects(self) -> Objects:
         return self.initial()[0]
 
@@ -70,8 +75,10 @@ class ScenarioSource:
         """The initial cluster, and in a sentence what of it cannot be simulated."""
         demand = self.demand()
         if demand is not None:
-            return on_machines(demand.objects)
-        return on_machines(load(self.files, stdin=sys.stdin.buffer).objects) if self.files else (Objects(), "")
+            return on_machines(with_group_prices(demand.objects, self.groups))
+        if not self.files:
+            return Objects(), ""
+        return on_machines(with_group_prices(load(self.files, stdin=sys.stdin.buffer).objects, self.groups))
 
     def demand(self) -> Demand | None:
         """What the recorded cluster asked for, if there is a recording."""
@@ -87,8 +94,7 @@ class ScenarioSource:
             scenario = with_demand(scenario, demand)
         if self.files or demand is not None:
             scenario = replace(scenario, pool_label=self.pool_label or scenario.pool_label)
-            groups = GroupOptions(scenario.pool_label or None, dict(self.group_sizes))
-            scenario = with_cluster(scenario, self.objects() if initial is None else initial, groups)
+            scenario = with_cluster(scenario, self.objects() if initial is None else initial, self.groups)
         if self.spot_history:
             spot = scenario.spot_history or SpotHistorySettings(file=self.spot_history)
             scenario = replace(scenario, spot_history=replace(spot, file=self.spot_history))
