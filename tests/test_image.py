@@ -60,6 +60,23 @@ def test_every_stage_begins_with_the_base_that_is_given() -> None:
     assert {line.split()[1] for line in lines if line.startswith("FROM ")} == {"${BASE}"}
 
 
+def test_the_base_has_no_default() -> None:
+    assert re.findall(r"^ARG (.*)$", DOCKERFILE.read_text(), flags=re.MULTILINE) == ["BASE", "BASE"]
+
+
+@table(
+    row(base="python:3.11-slim-bookworm", status=1, says="BASE needs a digest, NAME@sha256:"),
+    row(base=f"python:3.11-slim-bookworm@sha256:{'a' * 64}", status=0, says=""),
+)
+def test_the_first_step_of_the_image_refuses_a_base_without_a_digest(base: str, status: int, says: str) -> None:
+    command = DOCKERFILE.read_text().split("\nRUN ")[1].partition("\n")[0]
+    done = subprocess.run(  # noqa: S603 - our own file
+        ["/bin/sh", "-c", command], env={"BASE": base}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert done.stderr.startswith(says)
+
+
 @table(
     row("a tag may change", base="python:3.11-slim-bookworm", says="needs a digest"),
     row("half a digest", base=f"python@sha256:{'a' * 63}", says="needs a digest"),

@@ -83,7 +83,7 @@ def served(command: Command, desk: Path, variables: Mapping[str, str]) -> Iterat
     try:
         program.wait_until_healthy(f"http://127.0.0.1:{port}{'/' if of_page else '/readyz'}")
         if UI in text:
-            eventually(lambda: _status(page) == http.HTTPStatus.OK)
+            eventually(lambda: asked(f"127.0.0.1:{page}")[0] == http.HTTPStatus.OK)
         yield f"127.0.0.1:{port}"
         status = program.stop()
     finally:
@@ -92,12 +92,14 @@ def served(command: Command, desk: Path, variables: Mapping[str, str]) -> Iterat
     assert not re.search(r"Traceback|\"level\": ?\"error\"", log.read_text()), log.read_text()
 
 
-def _status(port: int) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+def asked(address: str) -> tuple[int, str]:
+    """The status and the text of the page at an address; 0 where nobody answers."""
+    connection = http.client.HTTPConnection(address, timeout=30)
     try:
         connection.request("GET", "/")
-        return connection.getresponse().status
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
     except OSError:
-        return 0
+        return 0, ""
     finally:
         connection.close()

@@ -3,6 +3,7 @@
 Those that read or change a cluster are executed on a real API server, in tests/live/test_documented_commands.py.
 """
 
+import http
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from tests.documentation.commands import ROOT, Command, mentioned, shown_after
 from tests.documentation.desk import furnish
 from tests.documentation.elsewhere import NOT_EXECUTED, ONLY_LOOKED_AT, reason
 from tests.documentation.executed import COMMANDS, EXECUTED, IN_A_CLOUD, ON_A_CLUSTER, ON_FILES, SERVING_FILES
-from tests.documentation.shell import Done, ensured, environment, has_its_programs, in_a_shell, served
+from tests.documentation.shell import Done, asked, ensured, environment, has_its_programs, in_a_shell, served
 
 from karpool.cli.main import cli
 
@@ -56,7 +57,7 @@ def test_a_command_of_karpool_has_the_options_that_it_is_shown_with(command: Com
         len(command.words) == 1
         or command.words[1].startswith("-")
         or command.words[1] in cli.list_commands(click.Context(cli))
-        or command.words[1] == "COMMAND"
+        or command.words[1] in {"COMMAND", "help"}
     )
     for option, there in options_of(command.words[1:]):
         assert option in there, command.text
@@ -103,8 +104,10 @@ def test_a_command_works_on_files(command: Command, desk: Path, monkeypatch: pyt
 @pytest.mark.slow
 @of(*SERVING_FILES)
 def test_a_page_is_served_from_files(command: Command, desk: Path) -> None:
-    with served(command, desk, environment(desk)):
-        pass
+    with served(command, desk, environment(desk)) as address:
+        status, page = asked(address)
+    assert status == http.HTTPStatus.OK
+    assert "<title>Karpool" in page
 
 
 @pytest.mark.slow

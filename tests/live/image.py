@@ -16,7 +16,7 @@ from tests.live.bare_root import PATH, Inside, Root, bare_debian
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
-BASE = "python:3.11-slim-bookworm"
+BASE = f"python:3.11-slim-bookworm@sha256:{'0' * 64}"
 DOWNLOADS = "pip download "
 
 
@@ -50,7 +50,7 @@ class Image:
 
     def __init__(self, folder: Path, dockerfile: str) -> None:
         self._folder = folder
-        self._arguments: dict[str, str] = {}
+        self._arguments = {"BASE": BASE}
         self._stages: dict[str, Stage] = {}
         self._stage: Stage | None = None
         self.bases: list[str] = []
@@ -111,7 +111,7 @@ class Image:
         network = rest.startswith(DOWNLOADS)
         if network:
             self.online.append(rest)
-        self.stage.root.sh(rest, self.stage.inside(Inside(network=network)))
+        self.stage.root.sh(rest, self.stage.inside(Inside(network=network, environment=self.stage.arguments)))
 
     def _user(self, rest: str) -> None:
         self.stage.user = self.stage.expanded(rest)

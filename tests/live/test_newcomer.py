@@ -85,8 +85,8 @@ def test_from_nothing_to_a_controller_with_a_dashboard(running_cluster: ControlP
     root.path(HOME).mkdir(parents=True)
     os.chown(root.path(HOME), NEWCOMER.user, NEWCOMER.user)
     install(root, wheel(tmp_path / "wheel"))
-    try_it(root)
-    asyncio.run(run_it(root, running_cluster, tmp_path))
+    expect_a_first_look(root)
+    asyncio.run(expect_a_controller_with_a_dashboard(root, running_cluster, tmp_path))
 
 
 def wheel(folder: Path) -> Path:
@@ -105,7 +105,7 @@ def install(root: Root, wheel: Path) -> None:
     root.sh(f"karpool/bin/pip install --no-cache-dir ./{wheel.name}", given)
 
 
-def try_it(root: Root) -> None:
+def expect_a_first_look(root: Root) -> None:
     """The demo, whose kernels are compiled as at every first use, and a plan of the example."""
     said = root.sh("karpool --version && karpool demo", NEWCOMER)
     assert root.path(f"{HOME}/karpool-demo.html").stat().st_size > 0
@@ -118,7 +118,7 @@ def try_it(root: Root) -> None:
     assert next(line for line in shown.splitlines() if line.startswith("price")) in printed
 
 
-async def run_it(root: Root, plane: ControlPlane, folder: Path) -> None:
+async def expect_a_controller_with_a_dashboard(root: Root, plane: ControlPlane, folder: Path) -> None:
     """With a cluster: a plan of it, a dry run, the real thing, and a dashboard that shows it."""
     with sockets() as place, bridge(place / "api-server", plane.url.removeprefix("https://")):
         admin = replace(
@@ -141,12 +141,12 @@ async def run_it(root: Root, plane: ControlPlane, folder: Path) -> None:
             try:
                 notes = await asyncio.to_thread(root.sh, f"helm install karpool {chart} --create-namespace", admin)
                 assert "controller.act=true" in notes
-                await dry_run(root, trial, folder / "dry-run")
+                await expect_a_dry_run(root, trial, folder / "dry-run")
                 upgrade = (
                     "helm upgrade karpool karpool.tgz --namespace karpool --reuse-values --set controller.act=true"
                 )
                 await asyncio.to_thread(root.sh, upgrade, admin)
-                await for_real(root, trial, folder / "for-real")
+                await expect_a_node_replaced(root, trial, folder / "for-real")
             finally:
                 await asyncio.to_thread(root.sh, "helm uninstall karpool --namespace karpool", admin)
 
@@ -199,7 +199,7 @@ def running_pod(
             program.stop()
 
 
-async def dry_run(root: Root, trial: Trial, folder: Path) -> None:
+async def expect_a_dry_run(root: Root, trial: Trial, folder: Path) -> None:
     """It decides, and writes nothing."""
     with running_pod(root, trial, folder) as (program, journals):
 
@@ -212,7 +212,7 @@ async def dry_run(root: Root, trial: Trial, folder: Path) -> None:
     assert [claim.name for claim in await trial.claims()] == ["large"]
 
 
-async def for_real(root: Root, trial: Trial, folder: Path) -> None:
+async def expect_a_node_replaced(root: Root, trial: Trial, folder: Path) -> None:
     """A node is replaced, and Prometheus, which reads with an account that the chart lets read, has seen it."""
     ours = free_port()
     token = token_of_reader(trial.plane)

@@ -187,7 +187,7 @@ REASON_WORDS: Final = {
     # Budgets
     "BudgetExhausted": ReasonWords(
         "The budget allows no more nodes now",
-        "`karpool budgets` says when it does; a small pool needs a number, not a percentage.",
+        "`karpool budgets` says when it does, and which entry binds; a larger one lets more nodes go at once.",
     ),
     "BudgetInvalid": ReasonWords("A budget cannot be read", _MANIFEST),
     "GroupAtMinimum": ReasonWords(
