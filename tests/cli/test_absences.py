@@ -37,7 +37,8 @@ from karpool.live.snapshot_file import encode_snapshot
 from karpool.model.labels import ZONE
 from karpool.model.node import CSINode
 from karpool.model.objects import Objects
-from karpool.model.storage import InTreeSource, PersistentVolume, VolumeSpec
+from karpool.model.pod import DiskOfCloud, Volume
+from karpool.model.storage import InTreeSource, LocalSource, PersistentVolume, VolumeSpec
 from karpool.wire.objects import Metadata
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -48,7 +49,7 @@ SMALL = Objects(
     node_claims=(claim_for(A), claim_for(B)),
     node_pools=(node_pool(),),
     pods=(pod("web-1", node="a", claims=["data"]), pod("web-2", node="b")),
-    persistent_volumes=(pv("v"),),
+    persistent_volumes=(pv("v", driver="csi.example.com"),),
     persistent_volume_claims=(pvc("data", volume="v"),),
 )
 
@@ -85,6 +86,33 @@ def test_a_missing_kind_is_named_with_what_would_fill_the_gap(
     assert command in result.stderr
     (warning,) = [text for text in json.loads(result.stdout)["warnings"] if "input holds no" in text]
     assert warning in result.stderr
+
+
+def test_volumes_that_no_driver_attaches_need_no_csi_nodes(tmp_path: Path) -> None:
+    local = replace(
+        SMALL,
+        persistent_volumes=(PersistentVolume(metadata=Metadata(name="v"), spec=VolumeSpec(host_path=LocalSource())),),
+    )
+    assert "CSINode" not in plan(written(local, tmp_path / "c.json", frozenset({"CSINode"}))).stderr
+    disk = Volume(name="d", aws_elastic_block_store=DiskOfCloud(volume_id="vol-1"))
+    inline = replace(SMALL, pods=(pod("web-1", node="a", volumes=[disk]),), persistent_volumes=())
+    assert "CSINode" in plan(written(inline, tmp_path / "c.json", frozenset({"CSINode"}))).stderr
+
+
+@pytest.mark.parametrize("without", ["Pod", "PodDisruptionBudget"])
+def test_validate_says_what_a_snapshot_lacks_as_plan_does(without: str, tmp_path: Path) -> None:
+    file = written(SMALL, tmp_path / "c.json", frozenset({without}))
+    told = json.loads(CliRunner().invoke(cli, ["validate", "-f", file, "-o", "json"]).stdout)
+    (warning,) = [entry for entry in told["warnings"] if entry["rule"] == "MissingKind"]
+    assert warning["message"] in plan(file).stderr
+    assert CliRunner().invoke(cli, ["validate", "-f", file, "--strict"]).exit_code == 2
+
+
+def test_validate_finds_nothing_missing_in_a_whole_snapshot_or_in_manifests_alone(tmp_path: Path) -> None:
+    manifests = Objects(node_pools=SMALL.node_pools, pods=SMALL.pods)
+    alone = frozenset({"Node", "NodeClaim", "PodDisruptionBudget", "DaemonSet"})
+    for file in (written(SMALL, tmp_path / "a.json"), written(manifests, tmp_path / "b.json", alone)):
+        assert "MissingKind" not in CliRunner().invoke(cli, ["validate", "-f", file, "-o", "json"]).stdout
 
 
 def test_a_whole_snapshot_gives_no_warning(tmp_path: Path) -> None:

@@ -118,14 +118,14 @@ def test_a_file_without_permission_gets_one_line(tmp_path: Path) -> None:
 
 
 def test_sound_input_is_counted_by_kind() -> None:
-    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(5000)]
+    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"n{number}"}} for number in range(5000)]
     service = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "s"}}
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, service]})
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*spaces, service]})
     result = run("-f", "-", "--output", "json", given=text)
     assert result.exit_code == 0
     assert result.stderr == ""
     assert json.loads(result.stdout) == {
-        "kinds": {"Node": 5000},
+        "kinds": {"Namespace": 5000},
         "skipped": {"Endpoints": 1},
         "warnings": [],
         "problems": [],

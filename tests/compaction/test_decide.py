@@ -79,6 +79,7 @@ def test_a_node_of_a_pool_that_is_not_enabled_loses_its_mark_and_is_not_touched_
         ({"mark": Mark(marked=True, marked_at=ago(seconds=299))}, "MarkedTooShort"),
         ({"mark": Mark(marked=True, marked_at=ago(seconds=300))}, None),
         ({"mark": None}, "MarkedTooShort"),
+        ({"mark": None, "annotations": {"karpenter.sh/do-not-disrupt": "true"}}, "NodeDoNotDisrupt"),
         ({"mark": replace(MARKED, retry_after=NOW + timedelta(seconds=1))}, "GivenUpRecently"),
         ({"mark": replace(MARKED, retry_after=NOW)}, None),
     ],

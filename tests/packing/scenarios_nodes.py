@@ -26,10 +26,16 @@ from tests.packing.scenarios import Scenario, T, one_pod, pods
 
 from karpool.catalog.instance_types import Catalog
 from karpool.model.labels import ARCH, OS, WINDOWS_BUILD, ZONE
-from karpool.model.pod import Pod, PodSystem
+from karpool.model.pod import DiskOfCloud, Pod, PodSystem, Volume
 from karpool.model.scheduling import Toleration
 
 WINDOWS_NODE = node("n1", labels={OS: "windows", WINDOWS_BUILD: "10.0.20348"})
+
+
+def disk_of(name: str, disk: str) -> Pod:
+    return pod(name, volumes=[Volume(name="disk", aws_elastic_block_store=DiskOfCloud(volume_id=disk))])
+
+
 FIVE = incremental_types(5)
 
 
@@ -264,7 +270,7 @@ BINDS_LATE, BINDS_NOW = storage_class("late"), storage_class("now", binding="Imm
 DISKS = {
     "persistent_volume_claims": tuple(pvc(name, volume=name) for name in ("d1", "d2", "d3")),
     "persistent_volumes": tuple(pv(name, driver="disk") for name in ("d1", "d2", "d3")),
-    "csi_nodes": (csi_node("n1", disk=2),),
+    "csi_nodes": (csi_node("n1", **{"disk": 2, "ebs.csi.aws.com": 2}),),
 }
 
 FIFTH = Catalog(FIVE.types[4:])
@@ -299,6 +305,20 @@ VOLUMES = [
     stored(pvc("data", storage_class="gone"), name="names no class there is"),
     Scenario(
         name="a node attaches two disks", pods=mounts("d1", "d2", "d3"), nodes=[node("n1")], others=DISKS, new_nodes=1
+    ),
+    Scenario(
+        name="disks that pods name themselves count",
+        pods=[disk_of("w-1", "a"), disk_of("w-2", "b"), disk_of("w-3", "c")],
+        nodes=[node("n1")],
+        others=DISKS,
+        new_nodes=1,
+    ),
+    Scenario(
+        name="a shared disk that pods name themselves counts once",
+        pods=[disk_of("w-1", "a"), disk_of("w-2", "b"), disk_of("w-3", "b")],
+        nodes=[node("n1")],
+        others=DISKS,
+        new_nodes=0,
     ),
     Scenario(
         name="a shared disk counts once", pods=mounts("d1", "d2", "d2"), nodes=[node("n1")], others=DISKS, new_nodes=0

@@ -89,15 +89,11 @@ def read_cluster(
 
 def read_cluster_of(loaded: Loaded) -> ReadCluster:
     """What was read from files, and which kinds they lack; nodes without any pods are refused."""
-    from karpool.cluster.absences import absence_notice, absences
+    from karpool.cluster.absences import NO_PODS, absence_notice, absences, lacks_pods
 
     objects = loaded.objects
-    if objects.nodes and "Pod" not in loaded.listed:
-        message = (
-            "there are no Pods in the input, so that every node would count as empty; add what"
-            " `kubectl get pods -A -o json` prints, or an empty PodList if there are none"
-        )
-        raise InputError.at("", message)
+    if lacks_pods(objects, loaded.listed):
+        raise InputError.at("", NO_PODS)
     missing = list(absences(objects, loaded.listed))
     slips = [str(warning) for warning in loaded.warnings if warning.rule == UNKNOWN_KIND]
     return ReadCluster(objects, (*slips[:_MOST_SLIPS], *([absence_notice(missing)] if missing else [])), loaded)

@@ -106,6 +106,7 @@ def warnings_about(loaded: Loaded, catalog_source: str | None = None) -> tuple[P
         *_stray_settings(loaded),
         *_lint(loaded, catalog_source),
         *_ignored_protection(loaded),
+        *_missing_kinds(loaded),
     )
 
 
@@ -151,6 +152,19 @@ def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
         if (reason := ignored_protection(pod)) is not None:
             flaw = Flaw(annotation_path(DO_NOT_DISRUPT), str(reason.code), reason.message)
             yield loaded.problem(flaw, "Pod", pod.key, reason.object)
+
+
+def _missing_kinds(loaded: Loaded) -> Iterator[Problem]:
+    """What the snapshot of a cluster lacks, as `plan` says it; manifests without nodes are none."""
+    from karpool.cluster.absences import NO_PODS, absence_notice, absences, lacks_pods
+
+    objects = loaded.objects
+    if not objects.nodes:
+        return
+    missing = list(absences(objects, loaded.listed))
+    lacking = [NO_PODS] if lacks_pods(objects, loaded.listed) else []
+    for text in (*lacking, *([absence_notice(missing)] if missing else [])):
+        yield replace(loaded.problem(Flaw("", "MissingKind", text), "Node", objects.nodes[0].key), object="")
 
 
 def _lint(loaded: Loaded, catalog_source: str | None) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from karpool.cluster.constraints import selects_namespaces
 from karpool.cluster.gangs import GangIndex
-from karpool.cluster.volumes import claims_of
+from karpool.cluster.volumes import VolumeIndex, claims_of
 from karpool.model import labels as names
 from karpool.model.gangs import COSCHEDULING, NATIVE, VOLCANO
 from karpool.model.objects import Objects
@@ -34,6 +34,11 @@ def _has_pools(objects: Objects) -> bool:
 
 def _uses_claims(objects: Objects) -> bool:
     return any(claims_of(pod) for pod in objects.pods)
+
+
+def _attaches(objects: Objects) -> bool:
+    volumes = VolumeIndex(objects)
+    return any(volumes.may_attach(pod) for pod in objects.pods)
 
 
 def _uses_volumes(objects: Objects) -> bool:
@@ -68,7 +73,7 @@ _RULES: Final = (
     _Rule(Absence("PersistentVolumeClaim", "pods with volumes stay", "pvc"), _uses_claims),
     _Rule(Absence("PersistentVolume", "pods with volumes stay", "pv"), _uses_volumes),
     _Rule(Absence("StorageClass", "pods that wait for volumes stay", "storageclasses"), _wants_volumes),
-    _Rule(Absence("CSINode", "nodes attach any number of volumes", "csinodes"), _uses_claims),
+    _Rule(Absence("CSINode", "nodes attach any number of volumes", "csinodes"), _attaches),
     _Rule(Absence("Namespace", "affinities that select namespaces find none", "namespaces"), _selects_namespaces),
     _Rule(Absence("PodGroup", _WHOLE_GANG, f"podgroups.{COSCHEDULING}"), _has_gangs_of(COSCHEDULING)),
     _Rule(Absence("PodGroup", _WHOLE_GANG, f"podgroups.{VOLCANO}"), _has_gangs_of(VOLCANO)),
@@ -82,6 +87,17 @@ def absences(objects: Objects, listed: Collection[str]) -> Iterator[Absence]:
     for rule in _RULES:
         if rule.absence.kind not in listed and rule.matters(objects):
             yield rule.absence
+
+
+NO_PODS: Final = (
+    "there are no Pods in the input, so that every node would count as empty; add what"
+    " `kubectl get pods -A -o json` prints, or an empty PodList if there are none"
+)
+
+
+def lacks_pods(objects: Objects, listed: Collection[str]) -> bool:
+    """Whether there are nodes, and pods were not even listed."""
+    return bool(objects.nodes) and "Pod" not in listed
 
 
 def absence_notice(missing: Collection[Absence]) -> str:

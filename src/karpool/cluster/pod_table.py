@@ -11,7 +11,7 @@ from karpool.cluster.constraints import Constraints, Preferences, constraints, s
 from karpool.cluster.pod_classes import ClassTable, requests_key, rules_key
 from karpool.cluster.ranking import Ranking
 from karpool.cluster.topology import Topology
-from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds, claims_of
+from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds, attached_by
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
@@ -78,13 +78,13 @@ class PodTable(ColumnTable):
         """Remember which pods use which volume claims: a claim that several use is attached only once per node."""
         for pod in pods:
             if pod.spec.volumes:
-                for name in claims_of(pod):
+                for name in attached_by(pod):
                     self.claim_users.setdefault(name, set()).add(pod.key)
 
     def forget_claims(self, pod: Pod) -> None:
         """Forget that a pod uses its volume claims."""
         if pod.spec.volumes:
-            for name in claims_of(pod):
+            for name in attached_by(pod):
                 users = self.claim_users.get(name, set())
                 users.discard(pod.key)
                 if not users:

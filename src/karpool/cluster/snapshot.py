@@ -25,7 +25,7 @@ from karpool.cluster.pod_table import NOWHERE, PodTable
 from karpool.cluster.resources import ATTACH, ResourceTable
 from karpool.cluster.seals import Seals, UnreadableIndex
 from karpool.cluster.topology import Topology
-from karpool.cluster.volumes import VolumeIndex, claims_of
+from karpool.cluster.volumes import VolumeIndex, attached_by
 from karpool.model.gangs import PodGroup, Workload
 from karpool.model.node import CSINode
 from karpool.model.nodepool import NodePool
@@ -211,7 +211,7 @@ class Snapshot:
         """The pods that share a claim with nobody before this one comes, or after it went."""
         if not pod.spec.volumes:
             return []
-        users = [self.pods.claim_users.get(name, set()) - {pod.key} for name in claims_of(pod)]
+        users = [self.pods.claim_users.get(name, set()) - {pod.key} for name in attached_by(pod)]
         return [self.pods.rows[key] for key in dict.fromkeys(next(iter(keys)) for keys in users if len(keys) == 1)]
 
     def _reclass(self, row: int) -> None:

@@ -92,11 +92,13 @@ class VolumeIndex:
 
     def needs(self, pod: Pod) -> VolumeNeeds:
         """Where the pod's volumes can be reached and which drivers attach them; a problem if one cannot be used."""
-        if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes):
+        if not any(_claim_name(pod, volume) or _disk(pod, volume) for volume in pod.spec.volumes):
             return NO_VOLUMES
         choices: list[tuple[Requirements, ...]] = []
         attached: list[tuple[str, str]] = []
         for volume in pod.spec.volumes:
+            if (disk := _disk(pod, volume)) is not None:
+                attached.append(disk)
             name = _claim_name(pod, volume)
             if name is None:
                 continue
@@ -112,6 +114,17 @@ class VolumeIndex:
             if driver := self._driver(claim):
                 attached.append((driver, key))
         return VolumeNeeds(_combine(choices), tuple(sorted(set(attached))))
+
+    def may_attach(self, pod: Pod) -> bool:
+        """Whether a driver attaches a volume of the pod to its node, or might, for all that is known."""
+        if any(_disk(pod, volume) for volume in pod.spec.volumes):
+            return True
+        claims = [self.claims.get(key) for key in claims_of(pod)]
+        return any(claim is None or self._may_attach(claim) for claim in claims)
+
+    def _may_attach(self, claim: PersistentVolumeClaim) -> bool:
+        known = claim.spec.volume_name in self.volumes or (claim.spec.storage_class_name or "") in self.classes
+        return not known or self._driver(claim) is not None
 
     def holds_to_host(self, pod: Pod) -> bool:
         """Whether a volume of the pod is wherever the pod is now."""
@@ -178,6 +191,25 @@ def claims_of(pod: Pod) -> list[str]:
     """The volume claims that a pod uses, as `namespace/name`."""
     names = [_claim_name(pod, volume) for volume in pod.spec.volumes]
     return [f"{pod.metadata.namespace}/{name}" for name in names if name is not None]
+
+
+def attached_by(pod: Pod) -> list[str]:
+    """The claims and the disks that a pod uses; several pods may use one."""
+    disks = (_disk(pod, volume) for volume in pod.spec.volumes)
+    return [*claims_of(pod), *(name for _, name in filter(None, disks))]
+
+
+def _disk(pod: Pod, volume: Volume) -> tuple[str, str] | None:
+    """The driver and the name of a disk that the pod names itself; kube-scheduler counts it as one of the driver."""
+    sources = (
+        ("kubernetes.io/aws-ebs", volume.aws_elastic_block_store),
+        ("kubernetes.io/gce-pd", volume.gce_persistent_disk),
+        ("kubernetes.io/azure-disk", volume.azure_disk),
+    )
+    for plugin, source in sources:
+        if source is not None:
+            return _IN_TREE[plugin], f"disk {source.id or f'{pod.key} {volume.name}'}"
+    return None
 
 
 def _claim_name(pod: Pod, volume: Volume) -> str | None:

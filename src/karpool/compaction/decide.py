@@ -154,7 +154,7 @@ class _Decider:
         by_pool = pool_blockers(views[0].config, count, self.now, self.stop, self.uncertainty)
         first: NodeView | None = None
         for view in sorted((view for view in views if view.underutilized), key=lambda view: view.order):
-            reasons = (*blockers(view, self.pdbs, self.now, self.settings), *by_pool)
+            reasons = _lasting((*blockers(view, self.pdbs, self.now, self.settings), *by_pool))
             if first is not None and not reasons:
                 reasons = (_another_first(first, view),)
             if not reasons and (too_fast := self.rates.refusal(view)) is not None:
@@ -215,6 +215,11 @@ def next_window(config: PoolConfig, now: datetime, uncertainty: timedelta = time
     if not config.windows or all(any(window.open(moment) for window in config.windows) for moment in moments):
         return None
     return min(parse_schedule(window.schedule).next_after(now) for window in config.windows)
+
+
+def _lasting(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """The reasons without that of a short mark, where others keep the node when it is marked for long enough."""
+    return tuple(reason for reason in reasons if reason.code != Code.MARKED_TOO_SHORT) or reasons
 
 
 def pool_blockers(

@@ -21,7 +21,7 @@ from karpool.model.managers import CAPI_KIND, CAPI_OWNER, OPENSHIFT_MACHINE
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
-from karpool.model.pod import Container, HostPath, Pod, PodSpec, Volume
+from karpool.model.pod import Container, DiskOfCloud, HostPath, Pod, PodSpec, Volume
 from karpool.model.storage import LocalSource, PersistentVolume
 from karpool.model.workloads import ConfigMap, PodTemplate, PodTemplateSpec, StatefulSet, WorkloadObject, WorkloadSpec
 from karpool.provisioning.pool_hash import pool_hash
@@ -171,11 +171,18 @@ def _container(container: Container) -> Container:
 
 def _limits_placement(volume: Volume) -> bool:
     """Whether a volume matters for where its pod can run or whether it can be evicted."""
-    return any((volume.persistent_volume_claim, volume.ephemeral, volume.empty_dir, volume.host_path))
+    return any((volume.persistent_volume_claim, volume.ephemeral, volume.empty_dir, volume.host_path, *_disks(volume)))
+
+
+def _disks(volume: Volume) -> tuple[DiskOfCloud | None, ...]:
+    return volume.aws_elastic_block_store, volume.gce_persistent_disk, volume.azure_disk
 
 
 def _pod_volume(volume: Volume) -> Volume:
-    return volume if volume.host_path is None else replace(volume, host_path=HostPath())
+    if volume.host_path is not None:
+        return replace(volume, host_path=HostPath())
+    aws, google, azure = (None if disk is None else DiskOfCloud() for disk in _disks(volume))
+    return replace(volume, aws_elastic_block_store=aws, gce_persistent_disk=google, azure_disk=azure)
 
 
 def _template(template: PodTemplateSpec) -> PodTemplateSpec:

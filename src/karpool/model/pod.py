@@ -49,14 +49,29 @@ class HostPath(Wire):
     path: str = ""
 
 
+class DiskOfCloud(Wire):
+    """A disk that a pod names itself, as clouds had it before CSI; the driver of the cloud attaches it today."""
+
+    volume_id: str = field(name="volumeID", default="")
+    pd_name: str = ""
+    disk_name: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.volume_id or self.pd_name or self.disk_name
+
+
 class Volume(Wire):
-    """A volume of a pod; only the kinds that bind a pod to a node are told apart."""
+    """A volume of a pod; only the kinds that bind a pod to a node or are attached to it are told apart."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolume | None = None
     ephemeral: EphemeralVolume | None = None
     empty_dir: EmptyDir | None = None
     host_path: HostPath | None = None
+    aws_elastic_block_store: DiskOfCloud | None = None
+    gce_persistent_disk: DiskOfCloud | None = None
+    azure_disk: DiskOfCloud | None = None
 
 
 class PodResourceClaim(Wire):
