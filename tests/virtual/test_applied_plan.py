@@ -1,15 +1,22 @@
 """Plans that are carried out while a scheduler places the pods as it likes, not where the plan has them."""
 
 import json
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.examples import examples
+from tests.factories.values import LONG_AGO
+from tests.strategies import Cluster, clusters
 
 from karpool.cli.main import cli
-from karpool.disruption.plan import Plan
+from karpool.disruption.plan import Plan, plan
+from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings, Scoring
 from karpool.virtual.applied_plan import AppliedPlan, SchedulerName, forecast
 
@@ -73,6 +80,18 @@ def test_a_plan_that_foresees_the_scheduler_ends_near_what_it_says(bench: Any, s
     assert found.launches <= launches(made) + MORE_LAUNCHES
     evicted = sum(len(step.command.evicted) for step in made.steps)
     assert found.evictions == pytest.approx(evicted, rel=WITHIN)
+
+
+@given(clusters(in_motion=True), st.sampled_from(Scoring))
+@examples(60)
+def test_no_scheduler_makes_a_fleet_cheaper_than_planned(cluster: Cluster, scheduler: Scoring) -> None:
+    settings = DisruptionSettings(effort=0, scheduler=scheduler, complete_catalog=True)
+    made = plan(cluster.objects, cluster.catalog, now=LONG_AGO + timedelta(hours=12), settings=settings)
+    found = forecast(made, cluster.objects, cluster.catalog, settings)
+    if found.unknown:
+        assert "the catalogue has no type" in found.unknown
+    elif found.price is not None:
+        assert found.price >= made.after.price - HAIR
 
 
 @pytest.mark.parametrize("scheduler", [Scoring.ANY, Scoring.LEAST_ALLOCATED])

@@ -144,12 +144,15 @@ class AppliedPlan:
         self.steers = steers
         self._names: dict[str, str] = {}
         self._stuck: frozenset[str] = frozenset()
+        claims = self.cluster.store.claims
+        self._leaving = frozenset(claim.status.node_name for claim in claims if claim.metadata.deletion_timestamp)
         self._begin()
 
     @property
     def price(self) -> float:
-        """$/h of all machines that run and whose price is known."""
-        return sum(instance.price or 0.0 for instance in self.cluster.cloud.instances.values())
+        """$/h of all machines that run and whose price is known, without those that were leaving before."""
+        machines = self.cluster.cloud.instances.items()
+        return sum(machine.price or 0.0 for name, machine in machines if name not in self._leaving)
 
     @property
     def evictions(self) -> int:
@@ -177,11 +180,12 @@ class AppliedPlan:
             self._start(step)
 
     def _begin(self) -> None:
-        """Let everything start that starts by itself; what is counted begins then."""
+        """Let everything start and end that does so by itself; what is counted begins then."""
         queue = self.cluster.queue
         limit = queue.time + _PATIENCE
         self.cluster.run(queue.time + _SETTLING)
-        while self.waiting and queue.time < limit:
+        machines = self.cluster.cloud.instances
+        while (self.waiting or any(name in machines for name in self._leaving)) and queue.time < limit:
             self.cluster.run(queue.time + _SETTLING)
         self._stuck = frozenset(self.waiting)
         self.cluster.recorder.begin()
