@@ -78,6 +78,7 @@ def ray_cluster() -> Iterator[None]:
     """Two raylets of one processor each, on this machine; drivers find them by RAY_ADDRESS."""
     # Ray reads these when it is imported: nodes on the loopback are then found there.
     os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     os.environ["RAY_raylet_start_wait_time_s"] = "180"  # noqa: SIM112 - Ray writes it so
     from ray.cluster_utils import Cluster
 

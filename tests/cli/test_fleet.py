@@ -143,6 +143,19 @@ def test_machines_without_the_files_get_them_with_the_job(tmp_path: Path) -> Non
     assert member.carried == (("a.json", b"[]"),)
 
 
+def test_what_is_wrong_with_a_file_that_came_with_a_job_names_it_as_at_home(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("nonsense")
+    choices = Choices(settings=DisruptionSettings(), options=Options(), now=datetime.fromisoformat(NOW))
+    work = FleetWork(CatalogOpener(), GroupOptions(), choices, None, bound=False)
+    errors = [
+        plan_member(work, member, None).error
+        for where in (HERE, Where("ray"))
+        for member in members_of(str(tmp_path), KubeContext(), where)
+    ]
+    assert errors[0] == errors[1]
+    assert errors[0].startswith(f"{tmp_path}/a.json: document 1: expected an object")
+
+
 @pytest.mark.slow
 def test_a_cluster_that_cannot_be_reached_is_a_row_with_a_reason(tmp_path: Path) -> None:
     arguments = ("plan", "--fleet", "contexts", "--kubeconfig", str(kubeconfig(tmp_path)), "-o", "json")

@@ -2,13 +2,18 @@
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -20,6 +25,8 @@ from karpool.workers.processes import Progress
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_raylet_start_wait_time_s"] = "180"  # noqa: SIM112 - Ray writes it so
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+# Else a token that somebody on this machine has is asked for, and not by everything that Ray starts.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'karpool[ray]'")
 pytestmark = [
     pytest.mark.slow,
@@ -30,20 +37,27 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 
 
+SMALL = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20}
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """Two nodes of one processor each; the address by which drivers find them."""
+def nodes() -> Iterator[Any]:
+    """Two nodes of one processor each."""
     from ray.cluster_utils import Cluster
 
-    small = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20}
-    two = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    two = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashboard": False})
     try:
-        two.add_node(**small)
-        os.environ["RAY_ADDRESS"] = two.address
-        yield two.address
+        two.add_node(**SMALL)
+        yield two
     finally:
-        os.environ.pop("RAY_ADDRESS", None)
         two.shutdown()
+
+
+@pytest.fixture
+def cluster(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address by which drivers find the two nodes."""
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    return str(nodes.address)
 
 
 def squared(offset: int, number: int, progress: Progress) -> int:
@@ -93,8 +107,131 @@ def test_a_cluster_that_is_not_there_is_one_line() -> None:
         pass
 
 
+def mortal(number: int, _: Progress) -> str:
+    if number == 1:
+        os._exit(9)
+    return str(number)
+
+
+def test_a_job_that_kills_all_its_workers_is_lost_and_keeps_no_others_from_being_done(cluster: str) -> None:  # noqa: ARG001
+    with ray_workers(mortal, "ray", lost=lambda _, why: why) as workers:
+        found = dict(workers.run(range(3), nothing))
+    assert (found[0], found[2]) == ("0", "2")
+    assert found[1].startswith("it was lost 4 times, the last time so: The worker died unexpectedly")
+    with pytest.raises(RayError, match="The worker died unexpectedly"), ray_workers(mortal, "ray") as workers:
+        list(workers.run(range(3), nothing))
+
+
+def gone(folder: str, name: str, _: Progress) -> str:
+    """Ends three times as if Ray had lost something, and the fourth time well."""
+    tries = len(list(Path(folder).glob(f"{name}-*")))
+    (Path(folder) / f"{name}-{tries}").touch()
+    if tries < 3:
+        raise getattr(ray.exceptions, name)(*{"ObjectLostError": ("00" * 28, "", ""), "NodeDiedError": ("",)}[name])
+    return name
+
+
+def test_whatever_is_lost_on_the_way_of_a_job_has_it_done_again(cluster: str, tmp_path: Path) -> None:  # noqa: ARG001
+    names = ("ObjectLostError", "NodeDiedError")
+    with ray_workers(partial(gone, str(tmp_path)), "ray") as workers:
+        assert dict(workers.run(names, nothing)) == {name: name for name in names}
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+def waiting(folder: str, number: int, _: Progress) -> int:
+    """Waits until a node is killed, and for ever if it is on that node."""
+    node = ray.get_runtime_context().get_node_id()
+    (Path(folder) / f"{number}-{node}").touch()
+    while (Path(folder) / "doomed").read_text() == node or not (Path(folder) / "killed").exists():
+        time.sleep(0.05)
+    return number * 10
+
+
+def test_jobs_of_a_node_that_is_killed_are_done_by_others(nodes: Any, cluster: str, tmp_path: Path) -> None:  # noqa: ARG001
+    def kill() -> None:
+        wait_for_one(tmp_path, f"*-{doomed.node_id}")
+        nodes.remove_node(doomed, allow_graceful=False)
+        (tmp_path / "killed").touch()
+
+    with ray_workers(partial(waiting, str(tmp_path)), "ray") as workers:
+        doomed = nodes.add_node(**SMALL)  # not the one by which we are connected
+        (tmp_path / "doomed").write_text(doomed.node_id)
+        killer = Thread(target=kill)
+        killer.start()
+        assert dict(workers.run(range(4), nothing)) == {number: number * 10 for number in range(4)}
+        killer.join()
+    assert len(list(tmp_path.glob("*-*"))) == 5
+
+
+def wait_for_one(folder: Path, pattern: str) -> None:
+    deadline = time.monotonic() + 200
+    while not list(folder.glob(pattern)):
+        assert time.monotonic() < deadline, "no job runs there"
+        time.sleep(0.05)
+
+
+@contextmanager
+def client_server() -> Iterator[str]:
+    """A Ray as `ray start` starts it, and the address for clients."""
+    client, own = free_port(), free_port()
+    ports = ("--port", str(own), "--ray-client-server-port", str(client))
+    any_port = ("--min-worker-port", "0", "--max-worker-port", "0")
+    size = ("--num-cpus", "2", "--object-store-memory", "100000000")
+    here = ("--head", "--block", "--include-dashboard", "false", "--node-ip-address", "127.0.0.1")
+    program = str(Path(sys.executable).with_name("ray"))
+    with subprocess.Popen([program, "start", *here, *ports, *any_port, *size], stdout=subprocess.DEVNULL) as head:  # noqa: S603 - ours
+        deadline = time.monotonic() + 200
+        while not answers(client):
+            assert head.poll() is None, "Ray has ended"
+            assert time.monotonic() < deadline, "Ray does not start"
+            time.sleep(0.2)
+        yield f"ray://127.0.0.1:{client}"
+        head.terminate()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_client_of_a_cluster_gets_results_errors_and_the_bytes_of_a_local_sweep(tmp_path: Path) -> None:
+    asked = ("churn", "--set", "consolidateAfter=30s,30m", "--seeds", "1", "--length", "10m")
+    with client_server() as address:
+        with ray_workers(partial(deadly_once, str(tmp_path)), address) as workers:
+            assert sorted(number for number, _ in dict(workers.run(range(2), nothing)).values()) == [0, 1]
+        with (
+            ray_workers(partial(squared, 1), address) as workers,
+            pytest.raises(InputError, match="three is not welcome"),
+        ):
+            list(workers.run(range(6), nothing))
+        far = swept(*asked, "--on", address)
+    assert far.returncode == 0, far.stderr
+    assert far.stdout == swept(*asked).stdout
+
+
+def test_a_fleet_on_ray_gives_the_bytes_of_a_local_one(cluster: str, tmp_path: Path) -> None:  # noqa: ARG001
+    for name in ("asia", "eu"):
+        shutil.copytree(ROOT / "examples", tmp_path / name, ignore=shutil.ignore_patterns("README.md"))
+    (tmp_path / "broken.json").write_text("nonsense")
+    asked = ("plan", "--fleet", str(tmp_path), "--at", "2026-11-15T22:00:00Z")
+    local, far = karpool(*asked), karpool(*asked, "--on", "ray")
+    assert (local.returncode, far.returncode) == (0, 0), far.stderr
+    assert json.loads(far.stdout)["planned"] == 2
+    assert far.stdout == local.stdout
+
+
 def swept(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", "from karpool.cli.main import main; main()", "sweep", *arguments, "-o", "json"]
+    return karpool("sweep", *arguments)
+
+
+def karpool(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from karpool.cli.main import main; main()", *arguments, "-o", "json"]
     return subprocess.run(command, capture_output=True, check=False, timeout=280)  # noqa: S603 - ours
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace as changed
+
 from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.cluster_source import ReadCluster, decided_cluster, read_cluster_of
 from karpool.cli.decision_options import Choices
@@ -86,6 +88,12 @@ def plan_members(
                 report("Planning clusters", len(rows), len(members))
     except KeyboardInterrupt:
         return [rows[member] for member in members if member in rows], False
+    except OSError as error:
+        from karpool.workers.on_ray import RayError
+
+        if not rows or not isinstance(error, RayError):
+            raise
+        rows = {member: _lost(member, str(error)) for member in members} | rows
     return [rows[member] for member in members], True
 
 
@@ -101,8 +109,10 @@ def plan_member(work: FleetWork, member: Member, _: object) -> "FleetRow":
     from karpool.report.fleet_document import failed_row
 
     try:
+        if not member.carried:
+            return _planned(work, member)
         with TemporaryDirectory() as folder:
-            return _planned(work, _unpacked(member, Path(folder)))
+            return _planned_there(work, member, Path(folder))
     except (InputError, ApiError) as error:
         return failed_row(member.name, one_line(str(error)))
     except MemoryError:
@@ -112,6 +122,22 @@ def plan_member(work: FleetWork, member: Member, _: object) -> "FleetRow":
 
         structlog.get_logger().debug("a cluster could not be planned", cluster=member.name, exc_info=error)
         return failed_row(member.name, one_line(f"{type(error).__name__}: {error}"))
+
+
+def _planned_there(work: FleetWork, member: Member, folder: Path) -> "FleetRow":
+    """The plan from files that came with the member; what is said of them names them as they are called at home."""
+
+    def at_home(text: str) -> str:
+        for path in (*member.files, *filter(None, [member.catalog])):
+            text = text.replace(str(folder / Path(path).name), path)
+        return text
+
+    try:
+        row = _planned(work, _unpacked(member, folder))
+    except InputError as error:
+        problem = error.problem
+        raise InputError(changed(problem, file=at_home(problem.file), message=at_home(problem.message))) from error
+    return changed(row, warnings=tuple(map(at_home, row.warnings)))
 
 
 def _planned(work: FleetWork, member: Member) -> "FleetRow":
@@ -214,8 +240,6 @@ def _carried(member: Member) -> Member:
 
 
 def _unpacked(member: Member, folder: Path) -> Member:
-    if not member.carried:
-        return member
     for name, content in member.carried:
         (folder / name).write_bytes(content)
     files = tuple(str(folder / Path(name).name) for name in member.files)

@@ -1,25 +1,25 @@
 """Jobs on a Ray cluster, or on a Ray of this machine's own.
 
 The work, with all that it needs, is put into the object store once; each worker process gets it from there once,
-however many jobs it does. A job whose worker dies is given to another.
+however many jobs it does. A job that is lost, with its worker, its node or what either held, is done again.
 """
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
 
 from karpool import __version__
 from karpool.wire.problems import InputError, one_line
-from karpool.workers.processes import Progress
+from karpool.workers.processes import TRIES, Progress
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 LOCAL: Final = "ray"
 """The Ray that runs on this machine, or that of RAY_ADDRESS; one is started if there is none."""
-_TRIES: Final = 4
 _LEAST_WAITING: Final = 64
 """So many jobs wait at Ray at least, so that one that grows sees what there is to do."""
 _LONGEST: Final = 300
@@ -47,28 +47,36 @@ class RayWorkers(Generic[Job, Result]):
         stored = ray.put(work)
         self._key = stored.hex()
         self._stored = [stored]  # a list is handed on as it is: a worker that has the work does not get it again
-        self._task = ray.remote(num_cpus=1, max_retries=_TRIES - 1)(_do)
+        # We try again ourselves: Ray does so for some of what can happen, and without end where memory was short.
+        self._task = ray.remote(num_cpus=1, max_retries=0)(_do)
 
     def run(self, jobs: Iterable[Job], report: Callable[[Job, int], None]) -> Iterator[tuple[Job, Result]]:  # noqa: ARG002 - a job is one step here
         """Each job with its result, as they end."""
         import ray
 
         left, running = iter(jobs), dict[Any, Job]()
+        again, lost = list[Job](), Counter[Job]()
         try:
             while True:
-                for job in islice(left, self._at_once - len(running)):
+                for job in islice(chain(_taken(again), left), self._at_once - len(running)):
                     running[self._task.remote(__version__, self._key, self._stored, job)] = job
                 if not running:
                     return
                 ended, _ = ray.wait(list(running), num_returns=1)
                 for reference in ended:
+                    job = running[reference]
                     try:
                         result = _result(reference)
-                    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+                    except ray.exceptions.RayError as error:
+                        lost[job] += 1
+                        if lost[job] < TRIES:
+                            again.append(running.pop(reference))
+                            continue
                         if self._lost is None:
                             raise
-                        result = self._lost(running[reference], _short(error))
-                    yield running.pop(reference), result
+                        result = self._lost(job, f"it was lost {TRIES} times, the last time so: {_short(error)}")
+                    del running[reference]
+                    yield job, result
         finally:
             for reference in running:
                 with suppress(ray.exceptions.RayError):
@@ -120,7 +128,13 @@ def _start(ray: Any, quiet: dict[str, Any]) -> None:
         raise RayError(f"Ray does not start on this machine: {_short(error)}") from error
 
 
+def _taken(jobs: list[Job]) -> Iterator[Job]:
+    while jobs:
+        yield jobs.pop()
+
+
 def _result(reference: Any) -> Any:
+    """What a job gave or raised; an error of Ray's means that the job is lost, whatever took it away."""
     import ray
 
     try:
