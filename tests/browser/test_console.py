@@ -231,7 +231,7 @@ def test_costs_are_shared_by_namespace_workload_and_label(opened: Opened) -> Non
     expect(rows.filter(has_text="idle")).to_contain_text("73 %")
     expect(rows.last).to_contain_text("in total")
     expect(rows.last.locator("td")).to_contain_text(
-        ["47", "2.23 $/h", "100 %", "0.74 $/h", "−1.49 $/h", "1,626 $", "539 $", "−1,087 $"]
+        ["47", "2.23 $/h", "100 %", "0.74 $/h", "1.49 $/h", "1,626 $", "539 $", "1,087 $"]
     )
     page.get_by_role("button", name="Workloads").click()
     expect(rows.filter(has_text="Deployment shop/web")).to_have_count(1, timeout=PATIENCE)
@@ -284,9 +284,77 @@ def test_without_prices_nobody_is_said_to_pay_or_save_nothing(browser: Browser, 
         said = page.locator("#view").inner_text()
         assert "? $/h" in said
         assert "0.00 $/h" not in said
-        assert "×" not in said
         assert opened.faults == []
         page.close()
+
+
+def test_back_and_a_shared_link_show_what_was_shown(opened: Opened, browser: Browser, shop: str) -> None:
+    page = opened.page
+    page.get_by_role("searchbox").fill("pool:batch")
+    expect(page.locator(".bar")).to_have_count(4)
+    page.get_by_role("button", name="Zones").click()
+    opened.view("What if")
+    page.get_by_role("button", name="No pod is do-not-disrupt").click()
+    expect(page.locator(".outcome .words")).to_contain_text("remove karpenter.sh", timeout=PATIENCE)
+    page.get_by_label("Fee for each node, $/h").fill("0.1")
+    expect(page.locator(".outcome .words")).to_contain_text("count 0.1 $/h", timeout=PATIENCE)
+    other = Opened(browser, shop)
+    other.page.goto(page.url)
+    expect(other.page.locator(".outcome .words")).to_contain_text("count 0.1 $/h", timeout=PATIENCE)
+    expect(other.page.get_by_label("Fee for each node, $/h")).to_have_value("0.1")
+    assert other.faults == []
+    other.page.close()
+    page.go_back()
+    expect(page.locator(".outcome .words")).not_to_contain_text("count 0.1 $/h", timeout=PATIENCE)
+    expect(page.get_by_label("Lift do-not-disrupt of")).to_have_value("*")
+    page.get_by_role("link", name="Fleet", exact=True).click()
+    expect(page.get_by_role("searchbox")).to_have_value("pool:batch")
+    expect(page.get_by_role("button", name="Zones")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".bar")).to_have_count(4)
+
+
+def test_what_an_address_may_not_say_is_left_out(browser: Browser, shop: str) -> None:
+    opened = Opened(browser, shop)
+    for place in (
+        "what-if?form=%7B%22add%22%3A3%2C%22x%22%3A%221%22%7D",
+        "what-if?form=nothing",
+        "blockers?by=colour",
+        "costs?by=colour",
+        "fleet?zoom=99&group=colour&colour=7",
+        "plan?step=-4",
+        "timeline?at=noon",
+    ):
+        opened.page.goto(f"{shop}#{place}")
+        expect(opened.page.locator("#view .working")).to_have_count(0, timeout=PATIENCE)
+        expect(opened.page.locator("#view .problem")).to_have_count(0)
+    assert opened.faults == []
+    opened.page.close()
+
+
+def test_what_is_to_be_kept_is_of_the_last_question(opened: Opened) -> None:
+    page = opened.view("What if")
+    page.get_by_role("button", name="No budgets").click()
+    expect(page.locator(".exports")).to_be_visible(timeout=PATIENCE)
+    expect(page.locator(".as-of")).to_have_text("As of 12:00:00 UTC.")
+    page.get_by_label("Weight", exact=True).fill("150")
+    expect(page.locator(".result .problem")).to_have_text(
+        "weight: 150 is not allowed; write a whole number from 0 to 100", timeout=PATIENCE
+    )
+    expect(page.locator(".exports")).to_be_hidden()
+
+
+def test_an_answer_says_that_the_cluster_has_changed_since(opened: Opened) -> None:
+    for view in ("Blockers", "What if"):
+        page = opened.view(view)
+        if view == "What if":
+            page.get_by_role("button", name="No budgets").click()
+        as_of = page.locator(".as-of")
+        expect(as_of).to_have_text("As of 12:00:00 UTC.", timeout=PATIENCE)
+        page.evaluate("karpool.live.number += 1; karpool.view.changed()")
+        expect(as_of).to_contain_text("The cluster has changed since.")
+        with page.expect_request(lambda request: "since=" in request.url):
+            as_of.get_by_role("button", name="Ask again").click()
+        expect(as_of).to_have_text("As of 12:00:00 UTC.", timeout=PATIENCE)
 
 
 def test_without_a_journal_the_timeline_says_how_to_get_one(opened: Opened) -> None:
@@ -304,6 +372,7 @@ def test_the_timeline_tells_what_was_done(browser: Browser, tmp_path: Path) -> N
         page = opened.view("Timeline")
         expect(page.locator(".totals")).to_contain_text("completed", timeout=PATIENCE)
         expect(page.locator("figure svg").first).to_be_visible(timeout=PATIENCE)
+        expect(page.locator("#view")).to_contain_text(f"Journal {journal}: ")
         page.locator("table.list tbody tr").first.get_by_role("button").click()
         expect(page.locator(".moment h3")).to_contain_text("At 20", timeout=PATIENCE)
         opened.expect_fits()

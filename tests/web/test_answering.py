@@ -152,6 +152,19 @@ def test_a_blocker_is_worth_what_trying_it_comes_to(monkeypatch: pytest.MonkeyPa
         assert saved == pytest.approx(lift["savingsPerHour"])
 
 
+def test_who_asks_again_is_answered_of_the_cluster_of_now() -> None:
+    answers = answers_of(half_empty())
+    knobs = '[{"knob": "budgetsOff"}]'
+    before = answer(answers, "longer-what-if", knobs=knobs)["whatIf"]["today"]
+    answers.update("nodes", {"c": node("c")})
+    assert answer(answers, "longer-what-if", knobs=knobs)["whatIf"]["today"] == before
+    for what in ("what-if", "longer-what-if"):
+        then = answer(answers, what, knobs=knobs, since="7")["whatIf"]["today"]
+        assert then["nodesBefore"] == before["nodesBefore"] + 1
+    found = answer(answers, "blockers", since="7")["blockers"]["today"]
+    assert found["nodesBefore"] == before["nodesBefore"] + 1
+
+
 def test_bounds_of_blockers_are_told_before_their_worth() -> None:
     store = half_empty()
     for name in ("a", "b"):
@@ -186,7 +199,7 @@ def test_a_question_without_an_answer_says_why(what: str, query: dict[str, str],
 
 
 def test_without_a_journal_there_is_no_timeline() -> None:
-    assert answer(answers_of(half_empty()), "timeline") == {"timeline": None}
+    assert answer(answers_of(half_empty()), "timeline") == {"timeline": None, "journal": None}
 
 
 # -- the process ---------------------------------------------------------------------------------------------------

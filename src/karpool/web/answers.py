@@ -155,12 +155,12 @@ class Answers:
         return {"today": end_part(best.end), "search": search_words(settings), "pdbs": pdbs}
 
     def _what_if(self, question: WhatIfQuestion, _: Progress) -> Answer:
-        return self._turned(question.knobs, AT_ONCE)
+        return self._turned(question.knobs, AT_ONCE, again=bool(question.since))
 
     def _longer_what_if(self, question: LongerWhatIfQuestion, _: Progress) -> Answer:
-        return self._turned(question.knobs, _ANY)
+        return self._turned(question.knobs, _ANY, again=bool(question.since))
 
-    def _turned(self, knobs_text: str, global_up_to: int) -> Answer:
+    def _turned(self, knobs_text: str, global_up_to: int, *, again: bool) -> Answer:
         """Where plans end with knobs turned; a global search may be used up to so many nodes."""
         from karpool.disruption.what_if.exports import export
         from karpool.disruption.what_if.knobs import read_knobs
@@ -169,7 +169,7 @@ class Answers:
 
         try:
             knobs = read_knobs(knobs_text)
-            cluster, what_if = self._what_ifs(global_up_to)
+            cluster, what_if = self._what_ifs(global_up_to, again=again)
             answer = what_if.ask(knobs)
             exported = export(cluster.subject, knobs)
             return {
@@ -183,17 +183,21 @@ class Answers:
         except KnobError as error:
             raise QuestionError(str(error)) from None
 
-    def _what_ifs(self, global_up_to: int) -> tuple[DecidedCluster, WhatIf]:
-        """What-ifs that are compared with one plan of today; those that take long, with that of the Plan view."""
+    def _what_ifs(self, global_up_to: int, *, again: bool = False) -> tuple[DecidedCluster, WhatIf]:
+        """What-ifs that are compared with one plan of today; those that take long, with that of the Plan view.
+
+        `again`: what was planned before the cluster has changed is not good enough.
+        """
         longer = global_up_to == _ANY
         now, made = time.monotonic(), self._plan_end
+        good = 0.0 if again else _SAME_BASIS
         if global_up_to in self._bases:
             changes, since, cluster, what_if = self._bases[global_up_to]
-            if changes == self._changes or now - since < _SAME_BASIS:
+            if changes == self._changes or now - since < good:
                 if made is not None and made.changes == changes:
                     what_if.planned = made.end
                 return cluster, what_if
-        fresh = made is not None and (made.changes == self._changes or now - made.at < _SAME_BASIS)
+        fresh = made is not None and (made.changes == self._changes or now - made.at < good)
         if longer and not fresh:
             self._made_plan(self._say)
             made, fresh = self._plan_end, True
@@ -218,7 +222,7 @@ class Answers:
         except GroupingError as error:
             raise QuestionError(str(error)) from None
         # One after the other, and never in haste: each is worth what a what-if comes to that lifts it.
-        cluster, what_if = self._what_ifs(_ANY)
+        cluster, what_if = self._what_ifs(_ANY, again=bool(question.since))
         namespaces = {entry.name: entry for entry in cluster.subject.objects.namespaces}
 
         def owner(blocker: Blocker) -> str:
@@ -252,7 +256,9 @@ class Answers:
     # -- the past ------------------------------------------------------------------------------------------------
 
     def _timeline(self, _: TimelineQuestion, __: Progress) -> Answer:
-        return {"timeline": None if self._journal is None else self._journal.timeline().document()}
+        if self._journal is None:
+            return {"timeline": None, "journal": None}
+        return {"timeline": self._journal.timeline().document(), "journal": str(self._journal)}
 
     def _moment(self, question: MomentQuestion, _: Progress) -> Answer:
         if self._journal is None:

@@ -52,14 +52,18 @@ def _knobs(query: Query) -> str:
     return knobs
 
 
+def _since(query: Query) -> str:
+    return query.get("since", "")[:_LONGEST]
+
+
 _READERS: Final[dict[str, Callable[[Query], Question]]] = {
     "plan": lambda _query: PlanQuestion(),
     "node": lambda query: NodeQuestion(_name(query)),
     "pod": lambda query: PodQuestion(_name(query)),
     "today": lambda _query: TodayQuestion(),
-    "what-if": lambda query: WhatIfQuestion(_knobs(query)),
-    "longer-what-if": lambda query: LongerWhatIfQuestion(_knobs(query)),
-    "blockers": lambda query: BlockersQuestion(_grouping(query, "")),
+    "what-if": lambda query: WhatIfQuestion(_knobs(query), _since(query)),
+    "longer-what-if": lambda query: LongerWhatIfQuestion(_knobs(query), _since(query)),
+    "blockers": lambda query: BlockersQuestion(_grouping(query, ""), _since(query)),
     "costs": lambda query: CostsQuestion(_grouping(query, "namespace"), query.get("plan", "")[:_LONGEST]),
     "timeline": lambda _query: TimelineQuestion(),
     "moment": lambda query: MomentQuestion(query.get("at", "")[:_LONGEST]),

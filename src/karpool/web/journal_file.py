@@ -18,6 +18,9 @@ class JournalFile:
         self._file = (0, 0)
         self._read = 0
 
+    def __str__(self) -> str:
+        return str(self._path)
+
     def timeline(self) -> Timeline:
         """Everything until now; a file that was begun anew is read with the older ones, from their beginning."""
         file = self._identity()

@@ -72,9 +72,10 @@ class TodayQuestion(Question, frozen=True, tag="today"):
 
 
 class WhatIfQuestion(Question, frozen=True, tag="what_if"):
-    """Where plans end if something is otherwise; `knobs` is a JSON list."""
+    """Where plans end if something is otherwise; `knobs` is a JSON list. `since`: as for blockers."""
 
     knobs: str
+    since: str = ""
 
 
 class LongerWhatIfQuestion(Question, frozen=True, tag="longer_what_if"):
@@ -82,13 +83,18 @@ class LongerWhatIfQuestion(Question, frozen=True, tag="longer_what_if"):
 
     long: ClassVar[bool] = True
     knobs: str
+    since: str = ""
 
 
 class BlockersQuestion(Question, frozen=True, tag="blockers"):
-    """What keeps the most money where it is; `by`: whose blockers are lifted together, if not each alone."""
+    """What keeps the most money where it is; `by`: whose blockers are lifted together, if not each alone.
+
+    `since`: which change the page has seen, if what was planned before it is not to be used any more.
+    """
 
     long: ClassVar[bool] = True
     by: str = ""
+    since: str = ""
 
 
 class CostsQuestion(Question, frozen=True, tag="costs"):

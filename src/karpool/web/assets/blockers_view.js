@@ -1,7 +1,7 @@
 /* What keeps the most money where it is, and whom to ask. */
 
 import { ask } from "./live.js";
-import { afterFullPlan, card, choice, download, labelField, longTable, nobodyHas, perMonth, working } from "./controls.js";
+import { AsOf, afterFullPlan, card, choice, download, labelField, longTable, nobodyHas, perMonth, working } from "./controls.js";
 import { podLabels } from "./fleet.js";
 
 const SHOWN = 25;
@@ -11,12 +11,13 @@ export class BlockersView {
   constructor(root, page, place) {
     this.root = root;
     this.page = page;
-    this.by = place.by || "";
-    this.label = page.ownerLabel || commonLabel(page.live.fleet);
+    this.by = GROUPS.some(([key]) => key === place.by) ? place.by : "";
+    this.label = place.label || page.ownerLabel || commonLabel(page.live.fleet);
+    this.asOf = new AsOf(page.live, () => this.ask(true));
     this.body = element("div.view");
     this.labelInput = labelField("Label that names the owner", this.label, () => page.live.fleet, (label) => this.take(label));
     root.replaceChildren(
-      element("section.card.controls", { "aria-label": "Group by" }, choice("Lift together", GROUPS, this.by, (key) => ((this.by = key), this.ask())), this.labelInput),
+      element("section.card.controls", { "aria-label": "Group by" }, choice("Lift together", GROUPS, this.by, (key) => ((this.by = key), this.remember(), this.ask())), this.labelInput),
       this.body
     );
     this.ask();
@@ -25,27 +26,38 @@ export class BlockersView {
   take(label) {
     this.label = this.page.ownerLabel = label;
     this.labelInput.firstChild.value = label;
+    this.remember();
     if (this.by === "label") this.ask();
+  }
+
+  remember() {
+    this.page.remember({ by: this.by, label: this.by === "label" ? this.label : "" }, true);
   }
 
   close() {
     if (this.asking) this.asking.abort();
   }
 
-  changed() {}
+  changed() {
+    this.asOf.write();
+  }
 
   refresh() {}
 
-  async ask() {
+  /* `again`: of the cluster of now, though an answer of a minute ago is kept. */
+  async ask(again = false) {
     if (this.asking) this.asking.abort();
     const asking = (this.asking = new AbortController());
     this.labelInput.hidden = this.by !== "label";
     const by = this.by === "label" ? `label=${this.label}` : this.by;
+    this.asOf.asked();
+    const query = { ...(by ? { by } : {}), ...(again ? { since: this.page.live.number } : {}) };
     const busy = working("Looking for what holds nodes …");
     this.body.replaceChildren(element("section.card", null, busy, element("p.quiet", null, "The engine plans again with each blocker lifted, one after the other. That takes seconds for hundreds of nodes, and minutes for thousands; what is known is shown at once.")));
     try {
-      const answer = await ask(this.page.live, "blockers", by ? { by } : {}, { progress: busy.progress, foreseen: ({ blockers }) => this.show(blockers, "", busy), signal: asking.signal });
+      const answer = await ask(this.page.live, "blockers", query, { progress: busy.progress, foreseen: ({ blockers }) => this.show(blockers, "", busy), signal: asking.signal });
       this.show(answer.blockers, answer.csv);
+      this.asOf.answered(answer.blockers.time);
     } catch (problem) {
       if (problem.name !== "AbortError") this.body.replaceChildren(element("section.card.problem", { role: "alert" }, problem.message));
     }
@@ -73,6 +85,7 @@ export class BlockersView {
         { "aria-labelledby": "blockers-title" },
         element("div.card-head", null, element("h2", { id: "blockers-title" }, this.by ? "What lifting all of a group is worth" : "What lifting each alone is worth"), lifts.length && csv ? element("button.more", { type: "button", onclick: () => download("blockers.csv", csv, "text/csv") }, "Save as CSV") : null),
         element("p.quiet", null, `Amounts do not add up: a node may have several blockers. ${found.search === found.todaySearch ? `Planned with search ${found.search}.` : `Today's plan: search ${found.todaySearch}; with each lifted: search ${found.search}.`}${afterFullPlan(this.page.planned, found.today.priceAfter)}`),
+        this.asOf.root,
         busy,
         this.by === "label" && lifts.length && lifts.every((lift) => !lift.name) ? this.unnamed() : "",
         lifts.length ? this.table(lifts, most) : element("p", null, "Nothing holds a node after today's plan.")

@@ -34,6 +34,36 @@ export function select(label, options, value, chosen) {
   return made;
 }
 
+/* Of when an answer is; once the cluster has changed since, with a button to ask again. */
+export class AsOf {
+  constructor(live, again) {
+    this.live = live;
+    this.again = again;
+    this.root = element("p.quiet.as-of", { role: "status" });
+  }
+
+  asked() {
+    this.number = this.live.number;
+    this.time = null;
+    this.root.replaceChildren();
+  }
+
+  answered(time) {
+    this.time = time;
+    this.told = null;
+    this.write();
+  }
+
+  write() {
+    const changed = this.live.number > this.number;
+    if (!this.time || this.told === changed) return;
+    this.told = changed;
+    const words = `As of ${clock(this.time)} UTC.`;
+    if (!changed) this.root.replaceChildren(words);
+    else this.root.replaceChildren(`${words} The cluster has changed since. `, element("button.more", { type: "button", onclick: this.again }, "Ask again"));
+  }
+}
+
 /* Where a label is named, with a list of those that pods have. */
 export function labelField(words, value, fleet, chosen) {
   const known = element("datalist", { id: "pod-labels" });

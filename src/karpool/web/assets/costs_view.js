@@ -8,14 +8,14 @@ const GROUPS = [["namespace", "Namespaces"], ["workload", "Workloads"], ["label"
 const SHOWN = 200;
 
 export class CostsView {
-  constructor(root, page) {
+  constructor(root, page, place) {
     this.root = root;
     this.page = page;
-    this.by = "namespace";
-    this.label = page.ownerLabel || commonLabel(page.live.fleet);
+    this.by = GROUPS.some(([key]) => key === place.by) ? place.by : "namespace";
+    this.label = place.label || page.ownerLabel || commonLabel(page.live.fleet);
     this.body = element("div.view");
     this.labelInput = labelField("Label to group by", this.label, () => page.live.fleet, (label) => this.take(label));
-    root.replaceChildren(element("section.card.controls", { "aria-label": "Group by" }, choice("Group by", GROUPS, this.by, (key) => ((this.by = key), this.ask())), this.labelInput), this.body);
+    root.replaceChildren(element("section.card.controls", { "aria-label": "Group by" }, choice("Group by", GROUPS, this.by, (key) => ((this.by = key), this.remember(), this.ask())), this.labelInput), this.body);
     page.planned.want();
     this.ask();
   }
@@ -23,7 +23,12 @@ export class CostsView {
   take(label) {
     this.label = this.page.ownerLabel = label;
     this.labelInput.firstChild.value = label;
+    this.remember();
     if (this.by === "label") this.ask();
+  }
+
+  remember() {
+    this.page.remember({ by: this.by === "namespace" ? "" : this.by, label: this.by === "label" ? this.label : "" }, true);
   }
 
   close() {

@@ -17,7 +17,10 @@ export class FleetView {
   constructor(root, page, place) {
     this.root = root;
     this.page = page;
-    this.state = { query: place.q || "", group: "pool", colour: "use", measure: "cpu", zoom: null };
+    const one = (key, usual, ...others) => (others.includes(place[key]) ? place[key] : usual);
+    const zoom = /^[0-9]$/.test(place.zoom || "") && Number(place.zoom) < SIZES.length ? Number(place.zoom) : null;
+    this.chosenZoom = zoom;
+    this.state = { query: place.q || "", group: one("group", "pool", "type", "zone"), colour: one("colour", "use", "namespace", "plan", "capacity"), measure: one("measure", "cpu", "memory"), zoom };
     this.lately = [];
     this.prices = [];
     this.pending = new Set();
@@ -39,7 +42,7 @@ export class FleetView {
     this.picks = element("div.picks");
     this.pickers = new Map();
     this.zoom = element("input", { type: "range", min: "0", max: String(SIZES.length - 1), step: "1", "aria-label": "Zoom, from small cells to bars" });
-    this.zoom.addEventListener("input", () => ((this.state.zoom = Number(this.zoom.value)), this.draw()));
+    this.zoom.addEventListener("input", () => ((this.state.zoom = this.chosenZoom = Number(this.zoom.value)), this.remember(), this.draw()));
     const colours = [["use", "Use"], ["namespace", "Namespace"], ["plan", "Plan"], ["capacity", "Capacity"]];
     this.legend = element("div.legend", { role: "group", "aria-label": "What colours mean" });
     this.showing = element("p.quiet.showing", { role: "status" });
@@ -76,6 +79,7 @@ export class FleetView {
 
   close() {
     clearTimeout(this.timer);
+    clearTimeout(this.typing);
     this.blocks.close();
   }
 
@@ -121,8 +125,15 @@ export class FleetView {
     return [node.name, money(node.price), node.type, use, plural(node.pods.size, "pod"), this.page.describe(node)].filter(Boolean).join(", ");
   }
 
+  remember() {
+    const { query, group, colour, measure } = this.state;
+    const other = (value, usual) => (value === usual ? "" : value);
+    this.page.remember({ q: query, group: other(group, "pool"), colour: other(colour, "use"), measure: other(measure, "cpu"), zoom: this.chosenZoom });
+  }
+
   set(key, value) {
     this.state[key] = value;
+    this.remember();
     if (key === "colour" && value === "plan") this.page.planned.want();
     this.draw();
   }
@@ -131,6 +142,7 @@ export class FleetView {
     clearTimeout(this.typing);
     this.typing = setTimeout(() => {
       this.state.query = text;
+      this.remember();
       this.draw();
       say(this.showing.textContent);
     }, 120);
@@ -142,6 +154,7 @@ export class FleetView {
     const rest = this.search.value.split(/\s+/).filter((word) => word && !word.startsWith(key + ":"));
     this.search.value = [...rest, ...(value ? [`${key}:${value}`] : [])].join(" ");
     this.state.query = this.search.value;
+    this.remember();
     this.draw();
   }
 

@@ -43,11 +43,26 @@ class Page {
     return { view: VIEWS.some(([key]) => key === view) ? view : "fleet", ...found };
   }
 
+  /* What a view shows is in the address, so that Back and links that are shared show it again; `push`: Back undoes it. */
+  remember(state, push = false) {
+    const { view } = this.place();
+    const told = Object.entries(state).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+    const hash = this.address(view, Object.fromEntries(told));
+    this.places.set(view, hash);
+    if (hash !== location.hash) history[push ? "pushState" : "replaceState"](null, "", hash);
+  }
+
+  address(view, state = {}) {
+    const query = new URLSearchParams({ ...(this.clusters.length > 1 ? { cluster: this.cluster } : {}), ...state }).toString();
+    return "#" + view + (query ? "?" + query : "");
+  }
+
   choose(cluster) {
     if (this.live) this.live.close();
     this.cluster = cluster;
     if (this.view) this.view.close();
     this.view = null;
+    this.places = new Map();
     this.live = new Live(cluster, (what, about) => this.told(what, about));
     this.planned = new Planned(this.live, () => this.view && this.view.refresh());
     this.live.start();
@@ -84,6 +99,7 @@ class Page {
     if (this.view) this.view.close();
     const root = element("div.view", { id: "view" });
     byId("view").replaceWith(root);
+    if (location.hash) this.places.set(place.view, location.hash);
     this.view = new View(root, this, place);
     document.title = `${title} · ${this.cluster} · Karpool`;
     this.tabs(place.view);
@@ -91,7 +107,7 @@ class Page {
 
   tabs(now) {
     byId("views").replaceChildren(
-      ...VIEWS.map(([key, words]) => element("li", null, element("a", { href: "#" + key, "aria-current": key === now ? "page" : null }, words)))
+      ...VIEWS.map(([key, words]) => element("li", null, element("a", { href: this.places.get(key) || this.address(key), "aria-current": key === now ? "page" : null }, words)))
     );
   }
 

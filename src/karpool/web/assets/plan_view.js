@@ -12,9 +12,10 @@ const PLAY_MS = 1100;
 const MOVES_SHOWN = 12;
 
 export class PlanView {
-  constructor(root, page) {
+  constructor(root, page, place) {
     this.root = root;
     this.page = page;
+    this.first = Number(place.step) || 0;
     this.refresh();
     page.planned.want();
   }
@@ -74,7 +75,8 @@ export class PlanView {
     });
     this.pricesToday = new Map();
     for (const node of this.stepped.all) this.pricesToday.set(node.pool, (this.pricesToday.get(node.pool) || 0) + (node.price || 0));
-    this.goTo(0);
+    this.goTo(this.first);
+    this.first = 0;
     this.mention();
   }
 
@@ -165,6 +167,7 @@ export class PlanView {
     const before = this.stepped.step;
     const from = this.places(to > before ? this.shown.plan.commands.slice(before, to) : []);
     this.stepped.goTo(to);
+    if (to !== before) this.page.remember({ step: to || "" });
     if (this.range) this.range.value = String(to);
     if (this.where) this.write(to);
     this.draw();

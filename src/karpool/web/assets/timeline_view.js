@@ -11,9 +11,10 @@ const WORDS = { decided: "decided", dryRun: "dry run", running: "under way", com
 const KINDS = { completed: ".ok", rolledBack: ".went", dropped: "", running: ".new", decided: "", dryRun: "" };
 
 export class TimelineView {
-  constructor(root, page) {
+  constructor(root, page, place) {
     this.root = root;
     this.page = page;
+    this.lookedAt = Number.isNaN(Date.parse(place.at)) ? null : place.at;
     this.busy = working("Reading the journal …");
     root.replaceChildren(element("section.card", null, this.busy));
     this.asking = new AbortController();
@@ -32,14 +33,14 @@ export class TimelineView {
   async ask() {
     try {
       const answer = await ask(this.page.live, "timeline", {}, { progress: this.busy.progress, signal: this.asking.signal });
-      this.show(answer.timeline);
+      this.show(answer.timeline, answer.journal);
       if (this.page.live.about.living) this.timer = setTimeout(() => this.ask(), AGAIN_MS);
     } catch (problem) {
       if (problem.name !== "AbortError") this.root.replaceChildren(element("section.card.problem", { role: "alert" }, problem.message));
     }
   }
 
-  show(timeline) {
+  show(timeline, journal) {
     const key = timeline && `${timeline.lines} ${timeline.ends}`;
     if (this.shown === key && timeline) return;
     this.shown = key;
@@ -49,7 +50,7 @@ export class TimelineView {
           "section.card",
           null,
           element("h2", null, "Timeline"),
-          element("p", null, timeline ? "The journal is still empty." : "No journal is read here."),
+          element("p", null, timeline ? `The journal ${journal} is still empty.` : "No journal is read here."),
           element("p.quiet", null, "The controller writes one with ", element("code", null, "karpool run --journal FILE"), ", and so does ", element("code", null, "karpool simulate --journal FILE"), ". This page reads it with ", element("code", null, "karpool ui --journal FILE"), ", and that of the controller that serves it by itself.")
         )
       );
@@ -71,7 +72,7 @@ export class TimelineView {
       ...this.charts(timeline),
       this.commands(timeline),
       this.pauses(timeline),
-      element("p.quiet.showing", null, `${plural(timeline.lines, "line")} from ${moment(timeline.begins)} to ${moment(timeline.ends)}${timeline.unreadable ? `; ${plural(timeline.unreadable, "line")} cannot be read` : ""}${timeline.cut ? "; the last line is being written" : ""}.`)
+      element("p.quiet.showing", null, "Journal ", element("bdi", null, journal), `: ${plural(timeline.lines, "line")} from ${moment(timeline.begins)} to ${moment(timeline.ends)}${timeline.unreadable ? `; ${plural(timeline.unreadable, "line")} cannot be read` : ""}${timeline.cut ? "; the last line is being written" : ""}.`)
     );
     if (this.lookedAt) this.look(this.lookedAt);
   }
@@ -133,6 +134,7 @@ export class TimelineView {
   /* A time as it was written: a date of this language would lose its microseconds, and what was named in them. */
   async look(at) {
     this.lookedAt = at;
+    this.page.remember({ at });
     if (this.range) this.range.value = String(Date.parse(at) / 1000);
     this.point(Date.parse(at) / 1000);
     try {

@@ -1,7 +1,7 @@
 /* What if? Knobs, and where plans end then beside where they end today. */
 
 import { ask } from "./live.js";
-import { afterFullPlan, download, perMonth, say, select, table, working } from "./controls.js";
+import { AsOf, afterFullPlan, download, perMonth, say, select, table, working } from "./controls.js";
 import { UNDISTURBED } from "./fleet.js";
 import { KNOBS, knobsOf } from "./knobs.js";
 
@@ -21,11 +21,13 @@ export class WhatIfView {
   constructor(root, page, place) {
     this.root = root;
     this.page = page;
-    this.values = {};
+    this.values = formOf(read(place.form));
+    this.asOf = new AsOf(page.live, () => this.ask(this.knobs, true));
     this.tried = page.tried || (page.tried = []);
     this.given = read(place.knobs);
     this.build();
-    if (this.given) this.ask(this.given);
+    const asked = this.given || knobsOf(this.values);
+    if (asked.length) this.ask(asked);
     else this.prepare();
   }
 
@@ -54,7 +56,9 @@ export class WhatIfView {
     if (this.asking) this.asking.abort();
   }
 
-  changed() {}
+  changed() {
+    this.asOf.write();
+  }
 
   refresh() {
     if (!this.form.childElementCount || this.form.contains(document.activeElement)) return;
@@ -93,7 +97,14 @@ export class WhatIfView {
     clearTimeout(this.timer);
     this.values = { ...values };
     this.drawForm();
+    if (Object.keys(values).length) this.toAddress();
+    else this.page.remember({ knobs: JSON.stringify(knobs) }, true);
     this.ask(knobs);
+  }
+
+  toAddress() {
+    const told = Object.entries(this.values).filter(([, value]) => value);
+    this.page.remember({ form: told.length ? JSON.stringify(Object.fromEntries(told)) : "" }, true);
   }
 
   drawForm() {
@@ -136,6 +147,7 @@ export class WhatIfView {
     this.drawForm();
     if (this.asking) this.asking.abort();
     this.exports.hidden = true;
+    this.toAddress();
     this.explainNothing();
     this.prepare();
   }
@@ -146,13 +158,17 @@ export class WhatIfView {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       const knobs = knobsOf(this.values);
-      if (knobs.length) this.ask(knobs);
-      else this.clear();
+      if (!knobs.length) return this.clear();
+      this.toAddress();
+      this.ask(knobs);
     }, WAIT_MS);
   }
 
   /* Only the latest question counts: the one before is given up. A first answer comes soon, and a better one where that takes longer. */
-  async ask(knobs) {
+  async ask(knobs, again = false) {
+    this.knobs = knobs;
+    this.asOf.asked();
+    this.exports.hidden = true; /* they are of what was asked before */
     if (this.asking) this.asking.abort();
     const asking = (this.asking = new AbortController());
     const busy = working("Planning …");
@@ -163,7 +179,7 @@ export class WhatIfView {
     if (shown) this.result.append(shown), shown.classList.add("old");
     try {
       const options = { progress: busy.progress, signal: asking.signal };
-      const query = { knobs: JSON.stringify(knobs) };
+      const query = { knobs: JSON.stringify(knobs), ...(again ? { since: this.page.live.number } : {}) };
       const answer = await ask(this.page.live, "what-if", query, options);
       this.show(answer, (performance.now() - since) / 1000, answer.longer);
       if (!answer.longer) return;
@@ -209,9 +225,11 @@ export class WhatIfView {
         ),
         bars(today, then, cost),
         element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
+        this.asOf.root,
         this.presets()
       )
     );
+    this.asOf.answered(answer.whatIf.time);
     this.brief.textContent = `${words.join("; ")}: ${verdict}${first ? " (first answer)" : ""}`;
     this.remember(answer, saved, first);
     this.drawExports(answer);
@@ -295,4 +313,10 @@ function read(text) {
   } catch {
     return null;
   }
+}
+
+/* Values of the form as an address has them; whatever else is there is left out. */
+function formOf(told) {
+  const keys = new Set(KNOBS.flatMap(({ knobs }) => knobs.map((knob) => knob.key)));
+  return Object.fromEntries(Object.entries(told || {}).filter(([key, value]) => keys.has(key) && (typeof value === "string" || value === true)));
 }
