@@ -68,7 +68,7 @@ def test_a_discount_for_another_region_changes_nothing_and_a_line_says_so(comman
 def test_a_pattern_that_names_no_type_is_one_line(command: str) -> None:
     result = run(command, discount="m66i*=50%")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "karpool: --discount: 'm66i*=50%': the catalogue has no type 'm66i*'\n"
+    assert result.stderr == "karpool: --discount: 'm66i*=50%': the catalogue has no type 'm66i*'; did you mean m6i?\n"
 
 
 @pytest.mark.parametrize("arguments", [*COMMANDS.values(), ("run",), ("compact",)], ids=" ".join)
