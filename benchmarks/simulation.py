@@ -1,6 +1,6 @@
 """How long a day of a virtual cluster takes: about 300 nodes and 5,000 pods at its peak.
 
-python benchmarks/simulation.py --hours 24 --scale 1.0 --json
+python benchmarks/simulation.py --hours 24 --scale 1.0 --search prefix --json
 """
 
 import argparse
@@ -14,9 +14,10 @@ from karpool.catalog.sources import open_catalog
 from karpool.packing.warmup import warm_up
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import Curve, Hour, Noise
-from karpool.virtual.scenario import Protection, Scenario, Workload, read_scenario
+from karpool.virtual.scenario import Decisions, Policy, Protection, Scenario, Workload, read_scenario
 from karpool.wire.quantity import parse_quantity
 
+SEARCHES = ("prefix", "global")
 POOLS = """
 pools:
 - metadata: {name: general}
@@ -59,16 +60,18 @@ def scenario(scale: float) -> Scenario:
     return msgspec.structs.replace(read_scenario(POOLS), workloads=tuple(workloads))
 
 
-def measure(hours: float, scale: float) -> dict[str, object]:
+def measure(hours: float, scale: float, search: str) -> dict[str, object]:
     """Run the cluster and tell what it took."""
     warm_up()
-    cluster = VirtualCluster(scenario(scale), open_catalog("kwok"))
+    policy = Policy(decisions=Decisions(search=search, effort=0))
+    cluster = VirtualCluster(scenario(scale), open_catalog("kwok"), policy=policy)
     start, processor = time.perf_counter(), time.process_time()
     cluster.run(hours * 3600)
     found = cluster.recorder.summary()
     return {
         "benchmark": "simulation",
         "hours": hours,
+        "search": search,
         "events": cluster.queue.done,
         "mostNodes": max(sample.nodes for sample in cluster.recorder.samples),
         "mostPods": max(sample.pods for sample in cluster.recorder.samples),
@@ -85,9 +88,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=2.0)
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--search", choices=SEARCHES, default="prefix", help="global searches with effort 0")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
-    found = measure(given.hours, given.scale)
+    found = measure(given.hours, given.scale, given.search)
     if given.json:
         print(msgspec.json.encode(found).decode())
     else:

@@ -12,6 +12,7 @@ from tests.virtual.worlds import BY_PREFIXES
 
 from karpool.catalog.observed import with_observed
 from karpool.catalog.sources import open_catalog
+from karpool.disruption.brakes.ledger import owner_key
 from karpool.disruption.pods import protected_until
 from karpool.model.labels import DO_NOT_DISRUPT, ZONE
 from karpool.model.loading import load
@@ -21,6 +22,7 @@ from karpool.virtual.changes import with_annotation, with_label, with_metadata
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Policy, Scenario, patched, read_scenario
+from karpool.virtual.workload_controller import APP
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples")
 DRIVER = "ebs.csi.aws.com"
@@ -122,6 +124,21 @@ def test_owners_have_their_own_names_and_kinds(objects: Objects) -> None:
         assert (entry.metadata.namespace, entry.name) in made
     for entry in objects.daemon_sets:
         assert made[entry.metadata.namespace, entry.name].kind == "DaemonSet"
+
+
+def test_a_pod_that_was_there_and_the_one_that_takes_its_place_have_the_same_owner(objects: Objects) -> None:
+    """Else the controller would seem short of a pod for ever, and a paced drain wait for that."""
+    cluster = resumed(objects)
+    first = {pod.key: pod for pod in cluster.store.pods if not pod.is_daemon and pod.bound}
+    for key in first:
+        cluster.api.evict(key)
+    cluster.run(10 * MINUTE)
+    before, after = (
+        {(pod.metadata.labels.get(APP), owner_key(pod)) for pod in pods}
+        for pods in (first.values(), [pod for pod in cluster.store.pods if not pod.is_daemon and pod.bound])
+    )
+    assert {pod.key for pod in cluster.store.pods} - first.keys()
+    assert after <= before
 
 
 @pytest.mark.parametrize(("asked", "numbers"), [(3, {0, 1, 2}), (2, {0, 1}), (5, {0, 1, 2, 3, 4}), (None, {0, 1, 2})])

@@ -12,7 +12,7 @@ from karpool.virtual.api import Api
 from karpool.virtual.changes import with_label
 from karpool.virtual.random_streams import random_fraction
 from karpool.virtual.scenario import Workload
-from karpool.virtual.workload_controller import WorkloadController, ready, reference
+from karpool.virtual.workload_controller import WorkloadController, owned, ready, reference
 from karpool.virtual.world import VirtualWorld
 
 REVISION: Final = "pod-template-hash"
@@ -66,8 +66,8 @@ class DeploymentController(WorkloadController):
         self._delete(busy)
 
     def adopt(self, pod: Pod) -> None:
-        """A pod of the initial cluster counts as one of the newest revision."""
-        super().adopt(with_label(pod, REVISION, str(self.revision)))
+        """A pod of the initial cluster counts as one of the newest revision, as those that come after it do."""
+        super().adopt(owned(with_label(pod, REVISION, str(self.revision)), reference("ReplicaSet", self.replica_set)))
 
     def _create(self) -> None:
         # Pods of a revision share one dictionary, so that caches by its identity serve all of them.

@@ -8,7 +8,7 @@ from karpool.model.pod import Pod, PodSpec
 from karpool.virtual.api import Api
 from karpool.virtual.changes import with_label
 from karpool.virtual.scenario import Workload
-from karpool.virtual.workload_controller import WorkloadController, ready, reference
+from karpool.virtual.workload_controller import WorkloadController, owned, ready, reference
 from karpool.virtual.world import VirtualWorld
 
 REVISION: Final = "controller-revision-hash"
@@ -51,7 +51,8 @@ class StatefulSetController(WorkloadController):
     def adopt(self, pod: Pod) -> None:
         """A pod of the initial cluster keeps its labels and its volumes whenever it is recreated."""
         self._adopted[pod.name] = pod.metadata.labels, replace(self.spec, volumes=pod.spec.volumes)
-        super().adopt(with_label(pod, REVISION, str(self.revision)))
+        owner = reference("StatefulSet", self.workload.name)
+        super().adopt(owned(with_label(pod, REVISION, str(self.revision)), owner))
 
     def _create(self, number: int) -> None:
         name = f"{self.workload.name}-{number}"

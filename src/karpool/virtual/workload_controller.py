@@ -178,3 +178,11 @@ class WorkloadController(ABC):
 def reference(kind: str, name: str) -> OwnerReference:
     version = "batch/v1" if kind == "Job" else "apps/v1"
     return OwnerReference(kind=kind, name=name, api_version=version, controller=True)
+
+
+def owned(pod: Pod, owner: OwnerReference) -> Pod:
+    """A pod of the initial cluster under the owner of those that come after it.
+
+    Under another one those that are left would be short of the evicted ones for ever, and a paced drain wait for them.
+    """
+    return with_metadata(pod, owner_references=(owner,))
