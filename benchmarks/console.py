@@ -335,18 +335,18 @@ async def reading(address: str, count: int) -> AsyncIterator[Figures]:
 
     async def plans(session: ClientSession) -> None:
         while True:
-            async with session.get(f"{address}api/ask/plan") as answer:
+            async with session.get(f"{address}data/ask/plan") as answer:
                 await answer.read()
                 figures["plans_read"] += answer.ok
             await asyncio.sleep(PLAN_SECONDS)
 
     async def page(session: ClientSession) -> None:
-        async with session.get(f"{address}api/fleet") as answer:
+        async with session.get(f"{address}data/fleet") as answer:
             document = await answer.json()
-        async with session.get(f"{address}api/pods") as answer:
+        async with session.get(f"{address}data/pods") as answer:
             await answer.read()
         query = {"epoch": document["epoch"], "after": str(document["number"])}
-        async with session.get(f"{address}api/events", params=query) as answer:
+        async with session.get(f"{address}data/events", params=query) as answer:
             async for line in answer.content:
                 figures["events_read"] += line.startswith(b"id: ")
 

@@ -26,16 +26,16 @@ TRIES = """async address => {
     made.onerror = () => done("refused");
     document.body.append(made);
   });
-  const read = options => async () => (await fetch(address + "api/fleet", options)).text();
+  const read = options => async () => (await fetch(address + "data/fleet", options)).text();
   return {
     fetched: await outcome(read({})),
     "with cookies": await outcome(read({credentials: "include"})),
     unread: await outcome(read({mode: "no-cors"})),
     posted: await outcome(read({method: "POST", body: "x"})),
-    script: await element("script", {src: address + "api/fleet"}),
+    script: await element("script", {src: address + "data/fleet"}),
     image: await element("img", {src: address + "assets/icon.svg"}),
     followed: await new Promise(done => {
-      const events = new EventSource(address + "api/events?epoch=x&after=0");
+      const events = new EventSource(address + "data/events?epoch=x&after=0");
       events.onopen = () => done("opened");
       events.onerror = () => (events.close(), done("refused"));
     }),
@@ -100,7 +100,7 @@ def test_another_site_can_neither_read_nor_ask_nor_frame_a_console() -> None:
         assert "Karpool" not in page.frames[1].content()
 
         # A name that leads to this machine is of the attacker's origin, so that nothing but the server can refuse it.
-        answer = page.goto(f"http://{REBOUND}:{urlsplit(address).port}/api/fleet")
+        answer = page.goto(f"http://{REBOUND}:{urlsplit(address).port}/data/fleet")
         assert answer is not None
         assert answer.status == 403
         assert "served as localhost only" in answer.text()

@@ -120,7 +120,7 @@ async def look_at_answers(page: Page) -> None:
 
 @contextmanager
 def controller(
-    kubeconfig: Path, written: Path, election: str = "--no-leader-elect"
+    kubeconfig: Path, written: Path, election: str = "--no-leader-elect", host: str = "127.0.0.1"
 ) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """`karpool run` with the console, as a process; its address and its process."""
     port = free_port()
@@ -137,7 +137,7 @@ def controller(
         "--metrics-address=0",
         "--health-address=0",
         f"--journal={written}",
-        f"--ui=127.0.0.1:{port}",
+        f"--ui={host}:{port}",
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
     try:
@@ -152,7 +152,7 @@ async def answering(address: str) -> None:
     async with ClientSession() as session:
         for _ in range(600):
             try:
-                async with session.get(f"{address}api/fleet") as answer:
+                async with session.get(f"{address}data/fleet") as answer:
                     if answer.status == 200:
                         return
             except OSError:
@@ -197,6 +197,68 @@ def test_a_running_controller_shows_its_own_cluster(running_cluster: ControlPlan
     play(running_cluster, scenario)
 
 
+def account_of(admin: Https, name: str, paths: list[str]) -> str:
+    """A token of a service account that may get these paths."""
+    group = "rbac.authorization.k8s.io"
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    assert admin.post(accounts, {"metadata": {"name": name}}).status in (201, 409)
+    rules = [{"nonResourceURLs": paths, "verbs": ["get"]}]
+    assert admin.post(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules}).status in (201, 409)
+    role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    subjects = [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]
+    binding = {"metadata": {"name": name}, "roleRef": role_ref, "subjects": subjects}
+    assert admin.post(f"{RBAC}/clusterrolebindings", binding).status in (201, 409)
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
+    answer = admin.post(f"{accounts}/{name}/token", asked)
+    assert answer.status == 201, answer
+    return str(answer.body["status"]["token"])
+
+
+def test_beyond_localhost_the_api_server_says_who_may_read_the_page(
+    running_cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """`run --ui` on all addresses: tokens are reviewed, and their accounts need the paths of the page."""
+    admin = Https(running_cluster.kubeconfig())
+    tokens = {
+        "reader": account_of(admin, "reads-console", ["/", "/assets/*", "/data/*"]),
+        "half": account_of(admin, "reads-assets", ["/", "/assets/*"]),
+        "forged": "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJl",
+    }
+
+    async def status(session: ClientSession, address: str, path: str, token: str | None) -> int:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        for _ in range(300):
+            try:
+                async with session.get(f"{address}{path}", headers=headers) as answer:
+                    if answer.status != 503:
+                        return answer.status
+            except OSError:
+                pass
+            await asyncio.sleep(0.2)
+        raise AssertionError("the console does not answer")
+
+    async def scenario(trial: Trial) -> None:
+        async with AsyncExitStack() as stack:
+            running = controller(trial.plane.kubeconfig(), tmp_path / "decisions.jsonl", host="0.0.0.0")  # noqa: S104
+            address, _ = await asyncio.to_thread(stack.enter_context, running)
+            session = await stack.enter_async_context(ClientSession())
+            found = {
+                (who, path): await status(session, address, path, tokens.get(who))
+                for who in ("nobody", "forged", "half", "reader")
+                for path in ("", "assets/main.js", "data/fleet")
+            }
+            assert {found["nobody", path] for path in ("", "assets/main.js", "data/fleet")} == {401}
+            assert {found["forged", path] for path in ("", "assets/main.js", "data/fleet")} == {401}
+            assert [found["half", path] for path in ("", "assets/main.js", "data/fleet")] == [200, 200, 403]
+            assert {found["reader", path] for path in ("", "assets/main.js", "data/fleet")} == {200}
+            async with session.post(
+                f"{address}data/fleet", headers={"Authorization": f"Bearer {tokens['reader']}"}
+            ) as no:
+                assert no.status == 405
+
+    play(running_cluster, scenario)
+
+
 class Reader:
     """An open page without a window: it reads everything, and follows what changes."""
 
@@ -204,13 +266,13 @@ class Reader:
         self.nodes: set[int] = set()
 
     async def follow(self, session: ClientSession, address: str) -> None:
-        async with session.get(f"{address}api/fleet") as answer:
+        async with session.get(f"{address}data/fleet") as answer:
             document = await answer.json()
         self.nodes = {row[0] for row in document["nodes"]}
-        async with session.get(f"{address}api/pods") as answer:
+        async with session.get(f"{address}data/pods") as answer:
             assert answer.ok
         query = {"epoch": document["epoch"], "after": str(document["number"])}
-        async with session.get(f"{address}api/events", params=query) as answer:
+        async with session.get(f"{address}data/events", params=query) as answer:
             async for line in answer.content:
                 if line.startswith(b"data: "):
                     change = json.loads(line.removeprefix(b"data: "))
@@ -220,7 +282,7 @@ class Reader:
 
 async def plan_again_and_again(session: ClientSession, address: str) -> None:
     while True:
-        async with session.get(f"{address}api/ask/plan") as answer:
+        async with session.get(f"{address}data/ask/plan") as answer:
             await answer.read()
         await asyncio.sleep(1)
 

@@ -12,7 +12,7 @@ from tests.web.shown import Served, StoreSource, ask_served
 from karpool.observability.serving import Address
 
 ASSETS = Path(__file__).resolve().parents[2] / "src" / "karpool" / "web" / "assets"
-PATHS = ("/", "/assets/main.js", "/api/clusters", "/api/fleet", "/api/pods", "/api/ask/plan")
+PATHS = ("/", "/assets/main.js", "/data/clusters", "/data/fleet", "/data/pods", "/data/ask/plan")
 EVERYWHERE = Address("0.0.0.0", 0)  # noqa: S104
 
 
@@ -38,7 +38,7 @@ def test_only_localhost_is_a_name_for_it(host: str) -> None:
 
 @table(row(host="localhost:1"), row(host="127.0.0.1"), row(host="LOCALHOST:8088"), row(host="[::1]:8088"))
 def test_a_forwarded_port_may_have_another_number(host: str) -> None:
-    assert statuses(paths=("/", "/api/fleet"), Host=host) == {200}
+    assert statuses(paths=("/", "/data/fleet"), Host=host) == {200}
 
 
 @table(
@@ -52,7 +52,7 @@ def test_requests_of_other_pages_are_refused(origin: str) -> None:
 
 
 def test_requests_of_its_own_page_are_answered() -> None:
-    assert statuses(paths=("/api/fleet",), Origin="http://localhost:8088", Host="localhost:8088") == {200}
+    assert statuses(paths=("/data/fleet",), Origin="http://localhost:8088", Host="localhost:8088") == {200}
 
 
 @table(
@@ -66,7 +66,7 @@ def test_requests_of_its_own_page_are_answered() -> None:
 )
 def test_what_a_browser_says_of_a_request_counts(mode: str, dest: str, site: str, status: int) -> None:
     headers = {"Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest, "Sec-Fetch-Site": site}
-    assert statuses(paths=("/", "/api/fleet"), **headers) == {status}
+    assert statuses(paths=("/", "/data/fleet"), **headers) == {status}
 
 
 @table(*(row(method=method) for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS")))
@@ -80,7 +80,7 @@ def test_head_is_answered_without_work() -> None:
 
 def test_every_answer_forbids_scripts_and_styles_that_are_not_files_of_the_page() -> None:
     async def ask(pages: Served) -> list[dict[str, str]]:
-        return [(await pages.get(path))[2] for path in ("/", "/assets/console.css", "/api/fleet", "/assets/none")]
+        return [(await pages.get(path))[2] for path in ("/", "/assets/console.css", "/data/fleet", "/assets/none")]
 
     for headers in ask_served(ask):
         policy = headers["Content-Security-Policy"]
@@ -118,21 +118,21 @@ def test_only_files_of_the_page_are_served(path: str) -> None:
 
 
 def test_a_cluster_that_is_not_there_is_none_and_a_question_that_nobody_knows_is_refused() -> None:
-    assert statuses(paths=("/api/fleet?cluster=other",)) == {404}
-    assert statuses(paths=("/api/ask/everything", "/api/ask/node", "/api/ask/pod?name=" + "x" * 700)) == {400}
+    assert statuses(paths=("/data/fleet?cluster=other",)) == {404}
+    assert statuses(paths=("/data/ask/everything", "/data/ask/node", "/data/ask/pod?name=" + "x" * 700)) == {400}
 
 
 @table(row(query="after=-1"), row(query="after=9e9"), row(query="after=" + "9" * 400), row(query="after=%00"))
 def test_numbers_that_are_none_count_as_zero(query: str) -> None:
     async def ask(pages: Served) -> Any:
-        return await pages.json(f"/api/pods?{query}")
+        return await pages.json(f"/data/pods?{query}")
 
     assert len(ask_served(ask)["pods"]) == 2
 
 
 @table(row(last="9" * 5000), row(last="-1"), row(last="x"))
 def test_an_event_that_never_was_counts_as_the_first(last: str) -> None:
-    assert statuses(paths=("/api/events?epoch=other",), **{"Last-Event-ID": last}) == {200}
+    assert statuses(paths=("/data/events?epoch=other",), **{"Last-Event-ID": last}) == {200}
 
 
 def test_beyond_the_loopback_interface_a_guard_is_asked_for_everything() -> None:
@@ -145,7 +145,7 @@ def test_beyond_the_loopback_interface_a_guard_is_asked_for_everything() -> None
     async def ask(pages: Served) -> list[set[int]]:
         without = {(await pages.get(path))[0] for path in PATHS}
         token = {"Authorization": "Bearer good"}
-        named = {(await pages.get(path, Host="karpool.example", **token))[0] for path in ("/", "/api/fleet")}
+        named = {(await pages.get(path, Host="karpool.example", **token))[0] for path in ("/", "/data/fleet")}
         return [without, named]
 
     assert ask_served(ask, address=EVERYWHERE, guard=guard) == [{401}, {200}]
@@ -163,7 +163,7 @@ def test_a_cluster_is_opened_once_for_all_pages() -> None:
     source = StoreSource()
 
     async def ask(pages: Served) -> None:
-        await asyncio.gather(*(pages.json("/api/fleet") for _ in range(20)))
+        await asyncio.gather(*(pages.json("/data/fleet") for _ in range(20)))
 
     ask_served(ask, source)
     assert source.opened == 1

@@ -85,7 +85,7 @@ def test_standard_input_is_a_cluster_too() -> None:
     process.stdin.write(manifests.stdout)
     process.stdin.close()
     address = process.stdout.readline().decode().split()[4]
-    with urlopen(f"{address}api/clusters") as answer:  # noqa: S310 - our own
+    with urlopen(f"{address}data/clusters") as answer:  # noqa: S310 - our own
         assert json.load(answer) == {"clusters": ["standard input"]}
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0
@@ -95,7 +95,7 @@ def test_standard_input_is_a_cluster_too() -> None:
 @pytest.mark.slow
 def test_it_serves_what_was_read_until_it_is_ended() -> None:
     with console("-f", EXAMPLES, "--catalog=sample") as address:
-        with urlopen(f"{address}api/fleet") as answer:  # noqa: S310 - our own
+        with urlopen(f"{address}data/fleet") as answer:  # noqa: S310 - our own
             document = json.load(answer)
         assert len(document["nodes"]) == 12
         assert document["about"]["kind"] == "file"

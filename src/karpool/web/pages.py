@@ -37,11 +37,12 @@ def console_pages(console: Console, address: Address | None) -> tuple[Page, ...]
     handlers: dict[str, Handler] = {
         "/": _index,
         "/assets/{name}": _asset_page,
-        "/api/clusters": _clusters(console),
-        "/api/fleet": _about_cluster(console, _fleet),
-        "/api/pods": _about_cluster(console, _pods),
-        "/api/events": _about_cluster(console, _events),
-        "/api/ask/{what}": _about_cluster(console, _answer),
+        # Not below /api/, which Kubernetes lets every account get (ClusterRole system:discovery).
+        "/data/clusters": _clusters(console),
+        "/data/fleet": _about_cluster(console, _fleet),
+        "/data/pods": _about_cluster(console, _pods),
+        "/data/events": _about_cluster(console, _events),
+        "/data/ask/{what}": _about_cluster(console, _answer),
     }
     if address is None:
         return ()

@@ -184,7 +184,7 @@ def pool_row(pool: NodePool) -> dict[str, Any]:
 
 
 def _budget(budget: Budget) -> str:
-    parts = [f"{budget.nodes} nodes"]
+    parts = ["1 node" if budget.nodes == "1" else f"{budget.nodes} nodes"]
     if budget.reasons:
         parts.append(f"for {', '.join(budget.reasons)}")
     if budget.schedule:

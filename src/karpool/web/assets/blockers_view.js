@@ -71,11 +71,12 @@ export class BlockersView {
     const best = worth[0];
     const most = Math.max(1e-9, ...worth.map((lift) => lift.atLeast));
     const held = lifts.length;
+    const cost = alike(lifts.flatMap((lift) => (lift.computed ? [lift.savingsPerHour] : [lift.atLeast || null, lift.atMost])));
     this.body.replaceChildren(
       element(
         "section.totals.four",
         { "aria-label": "Blockers in short" },
-        card(busy && best ? "Worth most so far" : "Worth most", best ? (best.computed ? "" : "≥ ") + money(best.atLeast) : busy ? "…" : "nothing", best ? [perMonth(best.atLeast), element("br"), best.name || best.blockers[0].object] : busy ? "being worked out" : "no single blocker keeps money where it is", ".hero"),
+        card(busy && best ? "Worth most so far" : "Worth most", best ? (best.computed ? "" : "≥ ") + cost(best.atLeast) : busy ? "…" : "nothing", best ? [perMonth(best.atLeast), element("br"), best.name || best.blockers[0].object] : busy ? "being worked out" : "no single blocker keeps money where it is", ".hero"),
         card("Blockers", number(held), `${number(worth.length)} worth something alone${busy ? " so far" : ""}`),
         card("Nodes held", number(found.held), `of ${plural(found.today.nodesAfter, "node")} after today's plan`),
         card("After today's plan", today(found.today.priceAfter), `now ${today(found.today.priceBefore)}`)
@@ -88,7 +89,7 @@ export class BlockersView {
         this.asOf.root,
         busy,
         this.by === "label" && lifts.length && lifts.every((lift) => !lift.name) ? this.unnamed() : "",
-        lifts.length ? this.table(lifts, most) : element("p", null, "Nothing holds a node after today's plan.")
+        lifts.length ? this.table(lifts, most, cost) : element("p", null, "Nothing holds a node after today's plan.")
       )
     );
   }
@@ -99,8 +100,7 @@ export class BlockersView {
     return nobodyHas(this.label, fleet, (label) => this.take(label));
   }
 
-  table(lifts, most) {
-    const cost = alike(lifts.flatMap((lift) => (lift.computed ? [lift.savingsPerHour] : [lift.atLeast || null, lift.atMost])));
+  table(lifts, most, cost) {
     return longTable(
       "Blockers, those that are worth most first",
       [

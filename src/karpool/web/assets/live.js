@@ -23,7 +23,7 @@ export class Live {
   }
 
   url(path, query = {}) {
-    const found = new URL("api/" + path, document.baseURI);
+    const found = new URL("data/" + path, document.baseURI);
     for (const [key, value] of Object.entries({ cluster: this.cluster, ...query })) found.searchParams.set(key, value);
     return found;
   }

@@ -169,7 +169,7 @@ class Page {
 
 async function begin() {
   try {
-    const response = await fetch(new URL("api/clusters", document.baseURI));
+    const response = await fetch(new URL("data/clusters", document.baseURI));
     const { clusters } = await response.json();
     window.karpool = new Page(clusters);
   } catch {
