@@ -174,6 +174,7 @@ def run(*arguments: str) -> None:
         ("catalog", "family=m6i"),
         ("catalog", "family in (t4g,p5)", "cpu<=4"),
         ("catalog", "--catalog", "azure:westus2", "family=D", "cpu=2"),
+        ("catalog", "--catalog", "gcp:europe-west1", "family in (c3,e2)", "cpu<=4"),
         ("budgets", *FILES),
         ("validate", "-f", "examples"),
     ],
@@ -209,6 +210,32 @@ def test_quick_commands_cut_no_number_at_any_width(recording: Recording, argumen
 def test_no_command_cuts_a_number_at_any_width(recording: Recording, arguments: tuple[str, ...]) -> None:
     run(*arguments)
     expect_whole_words_at_every_width(recording)
+
+
+NODE: Final = "gke-shop-default-pool-1a2b3c4d-0001"
+
+
+@pytest.mark.parametrize("width", [60, 75, 90, 160])
+def test_names_are_not_broken_in_a_column_of_their_own_nor_in_prose_that_has_room_for_them(width: int) -> None:
+    out = io.StringIO()
+    screen = Screen(out, plain=True, width=width)
+    columns = ("node", TableColumn("verdict", spare=1), right("saved", spare=2), wrapped("why"))
+    name = screen.lines((NODE, "  default-pool, e2-standard-4"))
+    screen.table(columns, [(name, "keep", "1.25", "a reason " * 9)])
+    steps = (right("step"), TableColumn("method", spare=2), right("moved", spare=1), wrapped("what"))
+    screen.table(steps, [("1", "MultiNodeConsolidation", "7", f"delete {NODE}, c3-standard-192-highmem-lssd")])
+    text = out.getvalue()
+    assert text.count(NODE) == 2
+    assert "c3-standard-192-highmem-lssd" in text
+    assert "reason" in text
+
+
+def test_names_in_prose_break_before_the_prose_is_left_out() -> None:
+    out = io.StringIO()
+    Screen(out, plain=True, width=60).table(
+        (right("a"), right("b"), wrapped("c")), [("1" * 15, "2" * 15, f"of {NODE}")]
+    )
+    assert "Left out" not in out.getvalue()
 
 
 def test_reasons_are_whole_where_there_is_least_room() -> None:

@@ -83,7 +83,7 @@ def catalog() -> None:
 @output_option("table", "json", text="A table for people or a document for programs.")
 @catalog_options
 def listing(expressions: tuple[str, ...], output: str, catalog_opener: CatalogOpener) -> None:
-    """List instance types with what they hold and what they cost, cheapest first.
+    """List instance types with what they hold and what they cost, those with the lowest of all their prices first.
 
     `list` need not be written: karpool catalog arch=arm64. Today's prices come with karpool catalog update.
 
@@ -183,7 +183,8 @@ def show(catalog: Catalog, types: Sequence[InstanceType], file: TextIO) -> None:
         os, zones = TableColumn("os", spare=7), TableColumn("zones", wraps=True, spare=6)
         screen.table(("type", TableColumn("arch", spare=2), os, *sizes, *left_for_pods, *prices, zones), rows)
     fee = f", {amount(catalog.node_fee)} $/h of it a fee for the node" if catalog.node_fee else ""
-    screen.line(f"{count(len(types), 'instance type')}. Prices are the cheapest of the zones{fee}.")
+    order = ", by the lowest of their prices, spot included" if len(types) > 1 else ""
+    screen.line(f"{count(len(types), 'instance type')}{order}. Prices are the cheapest of the zones{fee}.")
     if words := prices_words(prices_parts(catalog.origins)):
         screen.line(words)
 

@@ -133,7 +133,7 @@ def _total(nodes: list[NodeVerdict]) -> float | None:
 
 def _each_node(nodes: tuple[NodeVerdict, ...], screen: Screen, after: str) -> None:
     screen.heading(f"All {count(len(nodes), 'node')}" + after)
-    columns = ("node", "verdict", wrapped("why"))
+    columns = ("node", TableColumn("verdict", spare=1), wrapped("why"))
     screen.table(columns, (_node(node, screen) for node in nodes))
 
 
