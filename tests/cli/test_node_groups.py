@@ -427,6 +427,22 @@ def test_a_file_of_groups_says_what_nodes_without_a_type_cost(tmp_path: Path) ->
     assert simulated["cost"] == pytest.approx(0.75)
 
 
+@pytest.mark.parametrize("maximum", ["", ", maximum: 6"])
+def test_without_any_price_no_pod_is_moved_twice(maximum: str, tmp_path: Path) -> None:
+    small = [node(f"worker-{at}", {"acme.io/pool": "general"}, cpu="8", memory="32Gi") for at in range(5)]
+    large = [node(f"big-{at}", {"acme.io/pool": "big"}, cpu="16", memory="64Gi") for at in range(2)]
+    pods = [pod(f"web-{at}", f"worker-{at % 5}", cpu="900m") for at in range(8)]
+    pods += [pod(f"db-{at}", f"big-{at}", cpu="2", memory="8Gi") for at in range(2)]
+    sizes = tmp_path / "sizes.yaml"
+    sizes.write_text(f"groups: {{general: {{minimum: 1{maximum}}}, big: {{minimum: 1}}}}\n")
+    options = ("--pool-label", "acme.io/pool", "--groups", str(sizes), "--effort", "1")
+    plan = plan_of(tmp_path, [*small, *large, *pods], *options)
+    moved = [placement["pod"] for command in plan["commands"] for placement in command["placements"]]
+    assert plan["after"]["nodes"] == 2
+    assert len(moved) == len(set(moved))
+    assert (plan["before"]["pricePerHour"], plan["savings"]["pricePerHour"]) == (None, None)
+
+
 def test_a_file_that_tells_a_price_leaves_sizes_to_the_status(tmp_path: Path) -> None:
     sizes = tmp_path / "sizes.yaml"
     sizes.write_text("groups: {web: {price: 0.25}}\n")

@@ -17,6 +17,8 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.costs import eviction_weight
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.kinds import KindTable, kinds_of
+from karpool.disruption.policies import HAIR
+from karpool.model.node_group import NodeGroup
 from karpool.optimization.problem import (
     APART,
     SPREAD,
@@ -29,6 +31,7 @@ from karpool.optimization.problem import (
     Pools,
     SpreadRules,
 )
+from karpool.wire.quantity import ZERO
 
 _MODES: Final = {
     GroupKind.SPREAD: SPREAD,
@@ -36,6 +39,9 @@ _MODES: Final = {
     GroupKind.ANTI: APART,
     GroupKind.INVERSE: APART,
 }
+_CORE: Final = 0.03
+_GIBIBYTE: Final = 0.004
+"""About what clouds ask for a core and for a GiB, in $/h."""
 GroupKey = tuple[int, int, bool, float]
 """Class, labels, whether exempt from closed windows, and the weight of an eviction."""
 
@@ -60,13 +66,17 @@ class Fleet:
     """By group: what its pods have in common."""
 
 
-def fleet_of(decision_pass: DecisionPass, *, lifted: Collection[int] = ()) -> Fleet:
-    """The cluster of a pass as a problem; `lifted`: rows of nodes that may go as if nothing kept them."""
-    return _Builder(decision_pass, lifted).build()
+def fleet_of(decision_pass: DecisionPass, *, lifted: Collection[int] = (), by_size: bool = False) -> Fleet:
+    """The cluster of a pass as a problem; `lifted`: rows of nodes that may go as if nothing kept them.
+
+    `by_size`: where no price at all is known, nodes count by their size, so that a search finds which to do without.
+    """
+    return _Builder(decision_pass, lifted, by_size=by_size).build()
 
 
 class _Builder:
-    def __init__(self, decision_pass: DecisionPass, lifted: Collection[int]) -> None:
+    def __init__(self, decision_pass: DecisionPass, lifted: Collection[int], *, by_size: bool) -> None:
+        self._by_size = by_size
         self._pass = decision_pass
         self._lifted = lifted
         self._context: DecisionContext = decision_pass.context
@@ -80,7 +90,9 @@ class _Builder:
         context.engine.refresh()
         rows = np.array(context.rows(), dtype=np.int64)
         nodes = context.candidates(rows.tolist())
-        movable = self._movable(rows)
+        prices = self._prices(nodes)
+        priced = np.array([price is not None for price in prices], dtype=np.bool_)
+        movable = self._movable(rows) & priced
         for node, may_go in zip(nodes, movable.tolist(), strict=True):
             if may_go:
                 self._number_pods(node)
@@ -92,7 +104,7 @@ class _Builder:
         unions = tuple(self._unions)
         problem = FleetProblem(
             groups=groups,
-            nodes=self._nodes(rows, nodes, movable, columns, groups.modelled),
+            nodes=self._nodes(rows, nodes, prices, movable=movable, columns=columns, modelled=groups.modelled),
             kinds=kinds.kinds,
             hosts=self._hosts(rows),
             spreads=self._spreads([node for node, may_go in zip(nodes, movable.tolist(), strict=True) if may_go]),
@@ -123,10 +135,31 @@ class _Builder:
         movable |= {node.row for node, _ in decision_pass.drifted() if node.pool_name not in spent[Cause.DRIFTED]}
         # Repair asks for less than other methods, and its budget may be another.
         movable |= {node.candidate.row for node in decision_pass.repairs() if node.diagnosis is not None}
-        priced = [context.candidate(int(row)).price is not None for row in rows]
-        return np.isin(rows, sorted(movable)) & np.array(priced, dtype=np.bool_)
+        moving: Array = np.isin(rows, sorted(movable))
+        return moving
 
-    def _nodes(self, rows: Array, nodes: list[Candidate], movable: Array, columns: Array, modelled: Array) -> Nodes:
+    def _prices(self, nodes: list[Candidate]) -> list[float | None]:
+        """What nodes cost; where nobody knows any price, and no pool gets a node, about what their size would."""
+        prices = [node.price for node in nodes]
+        if not self._by_size or any(price is not None for price in prices) or self._grows():
+            return prices
+        return [_price_of_size(node) for node in nodes]
+
+    def _grows(self) -> bool:
+        """Whether a pool may get a node, which could be compared with those of today by its price alone."""
+        pools = self._context.pools.values()
+        return any(not isinstance(pool, NodeGroup) or not pool.fixed for pool in pools)
+
+    def _nodes(
+        self,
+        rows: Array,
+        nodes: list[Candidate],
+        prices: list[float | None],
+        *,
+        movable: Array,
+        columns: Array,
+        modelled: Array,
+    ) -> Nodes:
         context, snapshot = self._context, self._snapshot
         table = snapshot.nodes
         consolidatable = {node.row for node in self._pass.consolidatable()}
@@ -150,7 +183,7 @@ class _Builder:
         open_ = present & (free >= 0).all(axis=1)
         ordered = [sorted(groups.items()) for groups in counts]
         return Nodes(
-            price=np.array([node.price or 0.0 for node in nodes], dtype=np.float64),
+            price=np.array([price or 0.0 for price in prices], dtype=np.float64),
             movable=movable,
             searchable=np.array(searchable, dtype=np.bool_),
             takes=np.where(open_, np.where(context.closed[rows] != 0, 1, 2), 0).astype(np.int8),
@@ -339,3 +372,10 @@ def _lists(rows: list[list[int]]) -> Lists:
     start = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(row) for row in rows], out=start[1:]) if rows else None
     return Lists(start, np.array([item for row in rows for item in row], dtype=np.int32))
+
+
+def _price_of_size(node: Candidate) -> float:
+    """About what a machine of a node's size costs in $/h; that of a node that does not say its size is small."""
+    capacity = node.state.capacity
+    cores, memory = capacity.get("cpu", ZERO).milli / 1000, capacity.get("memory", ZERO).units / 2**30
+    return max(HAIR, _CORE * cores + _GIBIBYTE * memory)

@@ -93,7 +93,7 @@ class GlobalSearch:
         """A target that is worth its evictions; None if this search found none."""
         settings = decision_pass.context.settings
         rounds = len(_FAR_MOVES[settings.effort])
-        fleet = fleet_of(decision_pass)
+        fleet = fleet_of(decision_pass, by_size=True)
         problem = fleet.problem
         usable = of_heaviest_pools(problem) if self._strict else problem.suits_kind
         near = self._rounds >= rounds

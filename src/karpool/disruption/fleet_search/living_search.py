@@ -159,7 +159,7 @@ class LivingSearch:
         now = decision_pass.context.now
         if self.rests_until is not None and now < self.rests_until and not self._near:
             return
-        fleet = fleet_of(decision_pass)
+        fleet = fleet_of(decision_pass, by_size=True)
         if not fleet.problem.nodes.searchable.any():
             return
         mark = fingerprint(fleet.problem)
@@ -200,7 +200,7 @@ class LivingSearch:
                 return None
             self._end(Ending.REACHED, "every node that was to go has gone")
             return None
-        names = names_of(decision_pass, fleet_of(decision_pass))
+        names = names_of(decision_pass, fleet_of(decision_pass, by_size=True))
         problem, found = names.fleet.problem, _resumed(names, target, context.settings, mend=not self._issued)
         worth_it = found.cost < problem.price - HAIR
         if worth_it:

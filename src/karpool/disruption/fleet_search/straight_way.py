@@ -35,7 +35,7 @@ def search_for_end(decision_pass: DecisionPass, end: Snapshot, enough: int) -> G
 
     `enough`: how many nodes a command has that opens new ones.
     """
-    fleet = fleet_of(decision_pass)
+    fleet = fleet_of(decision_pass, by_size=True)
     target = _target(decision_pass, names_of(decision_pass, fleet), end)
     spot_to_spot = decision_pass.context.settings.spot_to_spot
     return GlobalSearch(Pursuit(fleet, target, spot_to_spot=spot_to_spot), enough)
