@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 import numpy as np
+from msgspec import structs
 
 from karpool.cluster.arrays import Array, ColumnTable, column
 from karpool.cluster.constraints import Constraints, Preferences, constraints, selects_namespaces
@@ -13,7 +14,8 @@ from karpool.cluster.ranking import Ranking
 from karpool.cluster.topology import Topology
 from karpool.cluster.volumes import NO_VOLUMES, VolumeIndex, VolumeNeeds, attached_by
 from karpool.model.labels import DO_NOT_DISRUPT
-from karpool.model.pod import Pod
+from karpool.model.operating_systems import WINDOWS
+from karpool.model.pod import Pod, PodSystem
 from karpool.model.requests import effective_requests
 from karpool.model.workloads import Namespace
 
@@ -67,6 +69,8 @@ class PodTable(ColumnTable):
         self.ranking: Ranking[SortKey] = Ranking()
         """The order in which pods are placed: largest first, then oldest."""
         self.claim_users: dict[str, set[str]] = {}
+        self.windows: set[str] = set()
+        """The names of nodes that run Windows, whose pods run nowhere else."""
         self._vacant: list[int] = []
         self._classes: dict[tuple[object, ...], int] = {}
         self._workloads: dict[tuple[str, str, str], int] = {}
@@ -168,6 +172,8 @@ class PodTable(ColumnTable):
     def class_number(self, pod: Pod) -> int:
         """The first class of a pod, made if need be."""
         pinned = not _PINNED.isdisjoint([owner.kind for owner in pod.metadata.owner_references])
+        if self.windows and pod.spec.node_name in self.windows:
+            pod = structs.replace(pod, spec=structs.replace(pod.spec, os=PodSystem(name=WINDOWS)))
         needs = self.volumes.needs(pod) if pod.spec.volumes else NO_VOLUMES
         if pinned and needs is not NO_VOLUMES:
             needs = VolumeNeeds(attached=needs.attached)

@@ -30,6 +30,7 @@ from karpool.model.gangs import PodGroup, Workload
 from karpool.model.node import CSINode
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
+from karpool.model.operating_systems import runs_windows
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.model.scheduling import Taint
@@ -76,6 +77,7 @@ class Snapshot:
         self.bindings = Bindings(self.pods, self.nodes, self.counts, self.resources)
         self.unreadable = UnreadableIndex(objects)
         self._seals = Seals()
+        self.pods.windows.update(state.name for state in states if runs_windows(state.labels))
         self._learn_resources(states, limits)
         self._load(states)
 
@@ -163,7 +165,7 @@ class Snapshot:
             return Impact.COLUMNS
         old = self.pods.get(row)
         impact = pod_change(old, pod)
-        if impact is Impact.BINDING and self.pods.volumes.holds_to_host(pod):
+        if impact is Impact.BINDING and (self.pods.volumes.holds_to_host(pod) or self._changes_system(old, pod)):
             impact = Impact.COLUMNS
         if impact is Impact.COLUMNS:
             self._remove(row)
@@ -177,6 +179,11 @@ class Snapshot:
         if impact >= Impact.BINDING:
             self._note_daemon(old, pod)
         return impact
+
+    def _changes_system(self, old: Pod, new: Pod) -> bool:
+        """Whether a pod has come to a node that runs Windows, or left one."""
+        windows = self.pods.windows
+        return bool(windows) and (old.spec.node_name in windows) is not (new.spec.node_name in windows)
 
     def remove_pod(self, key: str) -> None:
         """Forget a pod."""
@@ -366,6 +373,11 @@ class Snapshot:
             return impact
         if not self.pods.soft_taints and _is_soft(state.taints):
             self._soften()
+        if runs_windows(state.labels):
+            # Before its pods are bound: those that came first are classed anew.
+            self.pods.windows.add(state.name)
+            for row in sorted(self.bindings.awaiting_node.get(state.name, ())):
+                self._reclass(row)
         if node is None:
             self.nodes.add((state,))
         else:
