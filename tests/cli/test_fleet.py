@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from karpool.disruption.settings import DisruptionSettings
 from karpool.packing.options import Options
 from karpool.report.document import BlockerPart
 from karpool.report.fleet_document import FleetRow, failed_row, fleet_document
+from karpool.report.fleet_table import print_fleet
+from karpool.report.terminal import Screen
 from karpool.wire.problems import InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -126,7 +129,9 @@ def test_clusters_without_nodes_are_rows_and_a_fleet_of_failures_fails(tmp_path:
     result = run("plan", "--fleet", str(tmp_path), "-o", "json")
     assert result.exit_code == 1
     assert result.stderr == "karpool: none of 2 clusters could be planned; the rows say why\n"
-    rows = {entry["name"]: entry["error"] for entry in json.loads(result.stdout)["clusters"]}
+    document = json.loads(result.stdout)
+    assert (document["planned"], document["savingsPerHour"], document["priceBefore"]) == (0, None, None)
+    rows = {entry["name"]: entry["error"] for entry in document["clusters"]}
     assert rows["none"] == "none: there is no node in it, so that nothing is to be planned"
 
 
@@ -224,6 +229,25 @@ def test_blockers_are_added_up_over_clusters() -> None:
         ("c", 0.1, 1, 1),
     ]
     assert (document.savings_per_hour, document.failed) == (2.0, 1)
+
+
+def test_sums_of_prices_that_nobody_knows_are_unknown() -> None:
+    rows = [FleetRow(name="k3s", nodes_before=3, nodes_after=3), failed_row("gone", "why " * 200)]
+    document = fleet_document(rows, datetime(2026, 1, 1, tzinfo=UTC), complete=True)
+    assert (document.price_before, document.savings_per_hour) == (None, None)
+    printed = StringIO()
+    print_fleet(document, Screen(printed))
+    assert "They could save ? $/h (? $/month) of ? $/h, with 3 nodes instead of 3" in printed.getvalue()
+    assert "why ..." in " ".join(printed.getvalue().split())
+    printed = StringIO()
+    print_fleet(fleet_document(rows[1:], datetime(2026, 1, 1, tzinfo=UTC), complete=True), Screen(printed))
+    assert "could save" not in printed.getvalue()
+
+
+def test_a_kubeconfig_without_contexts_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
+    with pytest.raises(InputError, match="there is no context in the kubeconfig; KUBECONFIG or --kubeconfig"):
+        members_of("contexts", KubeContext(None, tmp_path / "kubeconfig"), HERE)
 
 
 @table(

@@ -236,6 +236,12 @@ def test_results_that_cannot_be_kept_are_one_line_before_anything_runs(small: st
         assert (result.exit_code, message in result.stderr, result.stderr.count("\n")) == (2, True, 1)
 
 
+def test_an_input_that_is_there_twice_is_one_line(small: str) -> None:
+    result = run("sweep", small, "churn", small, "--set", "weight=5")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert f"{small}: is there twice; name each input once" in result.stderr
+
+
 def test_an_input_that_is_not_there_is_one_line() -> None:
     result = run("sweep", "churm", "--set", "weight=5")
     assert (result.exit_code, "did you mean churn?" in result.stderr) == (2, True)

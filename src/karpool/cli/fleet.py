@@ -66,6 +66,10 @@ def members_of(fleet: str, kube: KubeContext, where: Where) -> list[Member]:
         found = [_of_file(path)] if path.name.endswith(_ENDINGS) else list(_listed(path, kube))
     else:
         raise InputError.at("--fleet", f"there is no {fleet!r}; name a directory, a file with a list, or {CONTEXTS}")
+    if not found and fleet == CONTEXTS and not path.exists():
+        raise InputError.at(
+            "--fleet", "there is no context in the kubeconfig; KUBECONFIG or --kubeconfig names another"
+        )
     if not found:
         raise InputError.at("--fleet", f"{fleet} names no cluster")
     if where.local:

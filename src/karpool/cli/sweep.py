@@ -147,6 +147,8 @@ def sweep(
     from karpool.sweep.dimensions import read_dimension
     from karpool.sweep.trial import run_trial
 
+    if twice := next((name for number, name in enumerate(names) if name in names[:number]), ""):
+        raise InputError.at(twice, "is there twice; name each input once, and try it on more --seeds")
     dimensions = [read_dimension(text) for text in sets]
     asked = _method(method, dimensions, count, seed)
     with progress() as report, ExitStack() as stack:

@@ -68,10 +68,10 @@ class FleetDocument(DocumentPart, frozen=True, kw_only=True):
     failed: int
     nodes_before: int
     nodes_after: int
-    price_before: float
-    """Of nodes whose price is known, as all sums."""
-    price_after: float
-    savings_per_hour: float
+    price_before: float | None
+    """Of nodes whose price is known, as all sums; null if no cluster has any."""
+    price_after: float | None
+    savings_per_hour: float | None
     evictions: int
     blockers: tuple[FleetBlockerPart, ...]
     measure: Measure
@@ -130,14 +130,20 @@ def fleet_document(rows: Sequence[FleetRow], time: datetime, *, complete: bool) 
         failed=len(rows) - len(planned),
         nodes_before=sum(row.nodes_before for row in planned),
         nodes_after=sum(row.nodes_after for row in planned),
-        price_before=_sum(row.price_before for row in planned),
-        price_after=_sum(row.price_after for row in planned),
-        savings_per_hour=_sum(row.savings_per_hour for row in planned),
+        price_before=_known(row.price_before for row in planned),
+        price_after=_known(row.price_after for row in planned),
+        savings_per_hour=_known(row.savings_per_hour for row in planned),
         evictions=sum(row.evictions for row in planned),
         blockers=tuple(_blockers(planned)),
         measure=LEAST_PRICE if any(row.measure == LEAST_PRICE for row in planned) else NODES,
         clusters=tuple(sorted(rows, key=lambda row: (bool(row.error), -(row.savings_per_hour or 0.0), row.name))),
     )
+
+
+def _known(prices: Iterable[float | None]) -> float | None:
+    """The sum of those that are known; None if none is."""
+    known = [price for price in prices if price is not None]
+    return _sum(known) if known else None
 
 
 def _sum(prices: Iterable[float | None]) -> float:

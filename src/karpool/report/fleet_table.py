@@ -9,21 +9,18 @@ if TYPE_CHECKING:
     from karpool.report.terminal import Screen
 
 _MOST_BLOCKERS: Final = 10
-_LONGEST: Final = 120
+_LONGEST: Final = 300
 
 
 def print_fleet(document: FleetDocument, screen: "Screen") -> None:
     from karpool.report.terminal import right, wrapped
 
-    saved = f"{per_hour(document.savings_per_hour)} ({per_month(document.savings_per_hour)})"
     screen.line(
         screen.text(count(document.planned, "cluster"), "bold"),
         f" as of {document.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage",
     )
-    screen.line(
-        f"They could save {saved} of {per_hour(document.price_before)}, with {document.nodes_after:,} nodes instead of"
-        f" {document.nodes_before:,} and {count(document.evictions, 'eviction')}."
-    )
+    if document.planned:
+        screen.line(_headline(document))
     screen.line("")
     columns = (
         "cluster",
@@ -59,9 +56,17 @@ def print_fleet(document: FleetDocument, screen: "Screen") -> None:
         screen.line("Not complete: not all clusters were planned.")
 
 
+def _headline(document: FleetDocument) -> str:
+    saved = f"{per_hour(document.savings_per_hour)} ({per_month(document.savings_per_hour)})"
+    return (
+        f"They could save {saved} of {per_hour(document.price_before)}, with {document.nodes_after:,} nodes instead of"
+        f" {document.nodes_before:,} and {count(document.evictions, 'eviction')}."
+    )
+
+
 def _row(row: FleetRow, price: str, saved: str) -> list[str]:
     if row.error:
-        return [row.name, "", "", "", "", "", "", row.error[:_LONGEST]]
+        return [row.name, "", "", "", "", "", "", _shortened(row.error)]
     return [
         row.name,
         f"{row.nodes_before:,}",
@@ -72,3 +77,7 @@ def _row(row: FleetRow, price: str, saved: str) -> list[str]:
         f"{row.evictions:,}",
         ", ".join(f"{blocker.code} {amount(blocker.price_per_hour)}" for blocker in row.blockers[:2]),
     ]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} ..."

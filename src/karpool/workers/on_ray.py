@@ -23,6 +23,7 @@ LOCAL: Final = "ray"
 _LEAST_WAITING: Final = 64
 """So many jobs wait at Ray at least, so that one that grows sees what there is to do."""
 _LONGEST: Final = 300
+_OTHERS: Final = "its nodes have {}, and this is {}; install the same everywhere"
 _kept: dict[str, Any] = {}
 """In a worker: the work that it got last, by the key of its sweep."""
 
@@ -104,6 +105,10 @@ def ray_workers(
         yield RayWorkers(work, at_once, lost)
     except (ConnectionError, ray.exceptions.RayError) as error:
         raise RayError(f"Ray at {place}: {_short(error)}") from error
+    except ImportError as error:
+        if not (error.name or "").startswith("karpool"):
+            raise
+        raise RayError(f"Ray at {place}: {_OTHERS.format('no such karpool', __version__)} ({_short(error)})") from error
     finally:
         ray.shutdown()
 
@@ -152,7 +157,7 @@ def _do(version: str, key: str, stored: list[Any], job: Any) -> Any:
     import ray
 
     if version != __version__:
-        raise RayError(f"its nodes have karpool {__version__}, and this is {version}; install the same everywhere")
+        raise RayError(_OTHERS.format(f"karpool {__version__}", version))
     if key not in _kept:
         _kept.clear()
         _kept[key] = ray.get(stored[0])
