@@ -113,7 +113,13 @@ def test_a_dry_run_decides_with_an_account_that_only_reads(audited_cluster: Cont
             async def decided() -> bool:
                 return bool(journal(tmp_path / "journal", "Decision"))
 
+            async def read_again() -> bool:
+                """Also at the second look, when a command would start."""
+                return "get nodes" not in {str(right) for right in trial.unused()}
+
             await trial.until("it is decided", decided)
+            await trial.until("its node has been read again", read_again)
+            assert not journal(tmp_path / "journal", "Dropped")
             await trial.expect_exactly_the_rights_used(task, but=NEWER)
             assert await trial.claim_names() == {"large"}
 
