@@ -238,7 +238,8 @@ def test_sums_of_prices_that_nobody_knows_are_unknown() -> None:
     printed = StringIO()
     print_fleet(document, Screen(printed))
     assert "They could save ? $/h (? $/month) of ? $/h, with 3 nodes instead of 3" in printed.getvalue()
-    assert "why ..." in " ".join(printed.getvalue().split())
+    assert 70 < printed.getvalue().count("why") < 80
+    assert "..." in printed.getvalue()
     printed = StringIO()
     print_fleet(fleet_document(rows[1:], datetime(2026, 1, 1, tzinfo=UTC), complete=True), Screen(printed))
     assert "could save" not in printed.getvalue()
