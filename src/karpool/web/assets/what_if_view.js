@@ -199,7 +199,7 @@ export class WhatIfView {
     const saved = difference(today.priceAfter, then.priceAfter);
     const how = todaySearch === search ? `Both planned with search ${search}` : `Today's plan: search ${todaySearch}; what if: search ${search}`;
     const same = saved !== null && Math.abs(saved) < 5e-5;
-    const verdict = judged(saved, same, first, onwards);
+    const verdict = judged(saved, same, cost, first && onwards, first);
     const fee = nodeFee === null ? "" : ` With a fee of ${money(nodeFee)} a node, which both sides count, today's plan would end at ${money(today.priceAfter)}.`;
     this.result.replaceChildren(
       element("h2", null, "What it comes to"),
@@ -247,8 +247,7 @@ export class WhatIfView {
 
   drawTried() {
     const rows = [...this.tried].sort((a, b) => (b.saved ?? -Infinity) - (a.saved ?? -Infinity));
-    const less = alike(rows.map((row) => row.saved));
-    const price = alike(rows.flatMap((row) => [row.today, row.price]));
+    const price = alike(rows.flatMap((row) => [row.saved, row.today, row.price]));
     this.list.hidden = !rows.length;
     this.list.replaceChildren(
       element("h2", { id: "tried-title" }, "Tried so far"),
@@ -256,7 +255,7 @@ export class WhatIfView {
         "Tried so far",
         [
           { words: "Knobs", cell: (row) => [element("button.link", { type: "button", onclick: () => this.setTo({}, row.knobs) }, row.words), row.first ? element("span.badge", null, "first answer") : ""] },
-          { words: "Saves more", number: true, cell: (row) => (row.least ? "≥ " : "") + less(row.saved) },
+          { words: "Saves more", number: true, cell: (row) => (row.least ? "≥ " : "") + price(row.saved) },
           { words: "Today's plan", number: true, cell: (row) => price(row.today) },
           { words: "What if", number: true, cell: (row) => price(row.price) },
           { words: "Nodes", number: true, cell: (row) => number(row.nodes) },
@@ -280,11 +279,11 @@ export class WhatIfView {
 }
 
 /* In a first answer nothing is "the same", and where only prohibitions fall a longer search finds no less. */
-function judged(saved, same, first, onwards) {
+function judged(saved, same, cost, least, first) {
   if (saved === null) return "unknown";
-  if (same) return first ? (onwards ? "nothing found yet" : "no difference found yet") : "the same";
-  const words = saved > 0 ? `${money(saved)} less` : `${money(-saved)} more`;
-  return first && onwards && saved > 0 ? `at least ${words}` : words;
+  if (same) return least ? "nothing found yet" : first ? "no difference found yet" : "the same";
+  const words = saved > 0 ? `${cost(saved)} less` : `${cost(-saved)} more`;
+  return least && saved > 0 ? `at least ${words}` : words;
 }
 
 function file(title, name, text) {
