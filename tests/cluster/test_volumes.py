@@ -7,8 +7,10 @@ from tests.factories import Z1, Z2, Z3, host_path_volume, local_volume, node, no
 from karpool.cluster.changes import volume_changed
 from karpool.cluster.snapshot import Snapshot
 from karpool.cluster.volumes import VolumeIndex
+from karpool.live.redaction import redacted
 from karpool.model.labels import HOSTNAME, ZONE
 from karpool.model.objects import Objects
+from karpool.model.pod import DiskOfCloud, Volume
 from karpool.model.storage import PersistentVolume
 
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -87,3 +89,11 @@ def hosts_of(snapshot: Snapshot) -> list[str]:
     row = snapshot.pods.rows["default/web-1"]
     rules = snapshot.classes.constraints[int(snapshot.pods.class_of[row])]
     return [host for place in rules.volumes for host in place[HOSTNAME].values]
+
+
+def test_a_redacted_disk_of_a_pod_still_counts_and_has_no_id() -> None:
+    disk = Volume(name="d", aws_elastic_block_store=DiskOfCloud(volume_id="vol-secret"))
+    (shown,) = redacted(Objects(pods=(pod(volumes=[disk]),))).pods
+    assert "vol-secret" not in str(shown)
+    (driver, _), *others = VolumeIndex(Objects()).needs(shown).attached
+    assert (driver, others) == ("ebs.csi.aws.com", [])
