@@ -156,6 +156,14 @@ def owner_key(pod: Pod) -> str | None:
     return None
 
 
+def _controller(pod: Pod) -> tuple[str, str] | None:
+    """The namespace and the name of a pod's controller, which is quicker to tell than what stands for it."""
+    for owner in pod.metadata.owner_references:
+        if owner.controller:
+            return pod.metadata.namespace, owner.name
+    return None
+
+
 @lru_cache(maxsize=1 << 16)
 def _key(namespace: str, kind: str, name: str, uid: str) -> str:
     return hashlib.sha256(f"{namespace}/{kind}/{name}/{uid}".encode()).hexdigest()[:_DIGITS]
@@ -163,9 +171,9 @@ def _key(namespace: str, kind: str, name: str, uid: str) -> str:
 
 def _owners(moving: Sequence[Pod], everywhere: Iterable[Pod], now: datetime) -> dict[str, Moved]:
     moved = Counter(key for pod in moving if (key := owner_key(pod)) is not None)
-    # What was read of the pods that move counts more than what is known of all.
-    keys, spaces = {pod.key for pod in moving}, {pod.metadata.namespace for pod in moving}
-    elsewhere = (pod for pod in everywhere if pod.metadata.namespace in spaces and pod.key not in keys)
+    # What was read of the pods that move counts more than what is known of all, of which most are of no interest here.
+    keys, controllers = {pod.key for pod in moving}, {_controller(pod) for pod in moving} - {None}
+    elsewhere = (pod for pod in everywhere if _controller(pod) in controllers and pod.key not in keys)
     unwell, replicas = Counter[str | None](), Counter[str | None]()
     for pod in chain(moving, elsewhere):
         if pod.active and (key := owner_key(pod)) in moved:
