@@ -30,6 +30,7 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'karpool[ray]'")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.ray,
     # Ray leaves sockets and files to the end of the process.
     pytest.mark.filterwarnings("default"),
 ]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from karpool.cli.completions import files
 from karpool.cli.errors import say
 from karpool.cli.option_types import Length, OneOf
 from karpool.cli.progress import ReportProgress, progress
@@ -66,7 +67,12 @@ class Matcher(click.ParamType[tuple[str, str]]):
     required=True,
     help="The file to write, which must not be there yet. It appears when it is complete.",
 )
-@click.option("--cluster", metavar="PATH", help="audit: what was there when the log begins, as `plan -f` reads it.")
+@click.option(
+    "--cluster",
+    metavar="PATH",
+    shell_complete=files,
+    help="audit: what was there when the log begins, as `plan -f` reads it.",
+)
 @click.option("--at-once", is_flag=True, help="openb: all pods of the trace at the same time, for a day.")
 @click.option("--start", metavar="TIME", help="prometheus: from when on, in RFC 3339.")
 @click.option("--end", metavar="TIME", help="prometheus: until when.  [default: now]")
