@@ -65,6 +65,14 @@ def test_groups_of_a_label_shrink_to_their_minimum(
     assert "these node groups may be" not in shrunk.stderr
 
 
+def test_a_sweep_of_a_snapshot_is_told_of_groups_too(tmp_path: Path) -> None:
+    simulated(tmp_path, one_pod_each(OURS))
+    swept = ("sweep", str(tmp_path / "cluster.json"), "--set", "consolidateAfter=1m", "--seeds", "1", "--length", "1m")
+    assert "3 nodes, such as worker-0, are in no NodePool" in CliRunner().invoke(cli, swept).stderr
+    told = CliRunner().invoke(cli, [*swept, "--pool-label", "acme.io/pool"])
+    assert (told.exit_code, "these node groups may be: general" in told.stderr) == (0, True)
+
+
 def test_nodes_that_nobody_manages_stay_and_are_named(tmp_path: Path) -> None:
     kept = simulated(tmp_path, one_pod_each(OURS), "--length", "40m")
     assert nodes_left(kept) == 3

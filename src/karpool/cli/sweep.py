@@ -15,12 +15,14 @@ from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.completions import words_or_files
 from karpool.cli.decision_options import search_options
 from karpool.cli.errors import INTERRUPTED, say
+from karpool.cli.group_options import group_options
 from karpool.cli.input_options import output_option
 from karpool.cli.option_types import OneOf, Seed, Whole
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cli.recorded_input import torn_words
 from karpool.cli.simulate import BUNDLED, SPOT_HISTORY, OpenedScenario, open_scenario, open_text
 from karpool.cli.worker_options import Where, worker_options, workers_at
+from karpool.cluster.node_groups import GroupOptions
 from karpool.recording.parts import holds_recording
 from karpool.virtual.scenario import ScenarioError
 from karpool.wire.problems import InputError, suggestion
@@ -114,6 +116,7 @@ _EFFORT: Final = {"policies": {"default": {"decisions": {"effort": 0}}}}
 )
 @output_option("table", "json", "html", text="A table for people, a document for programs, or a page with a plot.")
 @SPOT_HISTORY
+@group_options
 @search_options
 @catalog_options
 @click.pass_context
@@ -135,6 +138,7 @@ def sweep(
     choose: int | None,
     output: str,
     spot_history: Path | None,
+    groups: GroupOptions,
     catalog_opener: CatalogOpener,
     decisions: dict[str, Any],
 ) -> None:
@@ -153,7 +157,9 @@ def sweep(
     asked = _method(method, dimensions, count, seed)
     with progress() as report, ExitStack() as stack:
         report("Reading", 0, None)
-        opens = partial(_opened, opener=catalog_opener, length=length, decisions=decisions, spot_history=spot_history)
+        opens = partial(
+            _opened, opener=catalog_opener, length=length, decisions=decisions, spot_history=spot_history, groups=groups
+        )
         inputs = tuple(_input(name, policy, opens(name)) for name in names)
         _check(inputs, dimensions)
         running = stack.enter_context(
@@ -200,15 +206,28 @@ def _input(name: str, policy: str | None, opened: OpenedScenario) -> "SweepInput
 
 
 def _opened(
-    name: str, *, opener: CatalogOpener, length: str | None, decisions: dict[str, Any], spot_history: Path | None
+    name: str,
+    *,
+    opener: CatalogOpener,
+    length: str | None,
+    decisions: dict[str, Any],
+    spot_history: Path | None,
+    groups: GroupOptions,
 ) -> OpenedScenario:
     """A scenario, a recording, or a scenario that is nothing but a snapshot."""
     path = Path(name)
     if name in BUNDLED or not path.exists() or holds_recording(path) or not (path.is_dir() or _is_snapshot(name)):
-        return open_scenario(name, opener, length, decisions, spot_history)
+        return open_scenario(name, opener, length, decisions, spot_history, groups=groups)
     text = yaml.safe_dump({"name": path.name, "cluster": [path.name], **_EFFORT}).encode()
     return open_text(
-        name, text, opener, beside=path.parent, length=length, decisions=decisions, spot_history=spot_history
+        name,
+        text,
+        opener,
+        beside=path.parent,
+        length=length,
+        decisions=decisions,
+        spot_history=spot_history,
+        groups=groups,
     )
 
 
