@@ -38,6 +38,9 @@ def print_blockers(found: BlockersDocument, screen: Screen, *, everything: bool)
     """What the cluster comes to today, and a line for each blocker, those that are worth most first."""
     today = found.today
     screen.line(screen.text("Blockers", "bold"), f" as of {found.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
+    if not today.nodes_before:
+        screen.line("There are no nodes, so there is nothing that could be held.")
+        return
     screen.line(
         f"Today's plan ends at {per_hour(today.price_after)} with {count(today.nodes_after, 'node')} (before:"
         f" {per_hour(today.price_before)}, {today.nodes_before:,}); {found.held:,} of these are held by something."

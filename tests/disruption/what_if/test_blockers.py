@@ -323,3 +323,9 @@ def test_bounds_are_known_before_what_blockers_are_worth(search: str) -> None:
     assert heard[-1] == last
     assert last.lifts[0].worth is not None
     assert last.lifts[0].worth.savings == pytest.approx(0.2)
+
+
+def test_without_nodes_no_sum_of_nothing_is_told() -> None:
+    text = printed(document(question([])))
+    assert "There are no nodes, so there is nothing that could be held." in text
+    assert "$/h" not in text
