@@ -28,7 +28,7 @@ COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpo
 SKIP_LIST := $(VENV)/skipped-tests
 WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
 
-BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' simulation \
+BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' 'foresight --clusters 1' simulation \
 	'recording --nodes 200' 'grace --length 1h' 'console --seconds 5' 'clouds --nodes 12 --effort 0' 'sweep --settings 2 --seeds 1'
 
 .PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers docs release clean
