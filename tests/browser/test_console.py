@@ -213,7 +213,7 @@ def test_blockers_are_worth_what_lifting_them_saves(opened: Opened) -> None:
     expect(first).to_contain_text("0.1360 $/h")
     first.get_by_role("link", name="Try it").click()
     expect(page.locator(".outcome .words")).to_contain_text("allow all instance types", timeout=PATIENCE)
-    expect(page.locator(".outcome .big")).to_contain_text("0.1360 $/h less")
+    expect(page.locator(".outcome .big")).to_contain_text("0.14 $/h less")
     opened.view("Blockers")
     page.get_by_role("button", name="By namespace").click()
     expect(page.locator("table.list tbody tr", has_text="shop").first).to_be_visible(timeout=PATIENCE)
