@@ -446,6 +446,8 @@ def test_every_view_fits_its_window(browser: Browser, shop: str, size: str, sche
         opened.view(name)
         opened.expect_fits()
     opened.page.goto(shop + "#fleet")
+    # On a phone the nodes are below what is in sight, and are drawn when they come into sight.
+    opened.page.locator(".pool").first.evaluate("pool => pool.scrollIntoView()")
     opened.page.locator(".bar").first.click()
     expect(opened.page.locator("#sheet .working")).to_have_count(0, timeout=PATIENCE)
     opened.expect_fits()
