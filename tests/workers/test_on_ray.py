@@ -108,6 +108,17 @@ def test_a_cluster_that_is_not_there_is_one_line() -> None:
         pass
 
 
+def test_an_address_where_nobody_is_is_one_line_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    began = time.monotonic()
+    with (
+        pytest.raises(RayError, match=r"^Ray at ray: nothing answers at 127\.0\.0\.1:9$"),
+        ray_workers(partial(squared, 1), "ray"),
+    ):
+        pass
+    assert time.monotonic() - began < 25
+
+
 def mortal(number: int, _: Progress) -> str:
     if number == 1:
         os._exit(9)

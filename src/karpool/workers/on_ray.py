@@ -6,9 +6,10 @@ however many jobs it does. A job that is lost, with its worker, its node or what
 
 import logging
 import os
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
 
@@ -23,6 +24,8 @@ LOCAL: Final = "ray"
 _LEAST_WAITING: Final = 64
 """So many jobs wait at Ray at least, so that one that grows sees what there is to do."""
 _LONGEST: Final = 300
+_PATIENCE: Final = 10.0
+"""Seconds."""
 _OTHERS: Final = "its nodes have {}, and this is {}; install the same everywhere"
 _kept: dict[str, Any] = {}
 """In a worker: the work that it got last, by the key of its sweep."""
@@ -57,31 +60,26 @@ class RayWorkers(Generic[Job, Result]):
 
         left, running = iter(jobs), dict[Any, Job]()
         again, lost = list[Job](), Counter[Job]()
-        try:
-            while True:
-                for job in islice(chain(_taken(again), left), self._at_once - len(running)):
-                    running[self._task.remote(__version__, self._key, self._stored, job)] = job
-                if not running:
-                    return
-                ended, _ = ray.wait(list(running), num_returns=1)
-                for reference in ended:
-                    job = running[reference]
-                    try:
-                        result = _result(reference)
-                    except ray.exceptions.RayError as error:
-                        lost[job] += 1
-                        if lost[job] < TRIES:
-                            again.append(running.pop(reference))
-                            continue
-                        if self._lost is None:
-                            raise
-                        result = self._lost(job, f"it was lost {TRIES} times, the last time so: {_short(error)}")
-                    del running[reference]
-                    yield job, result
-        finally:
-            for reference in running:
-                with suppress(ray.exceptions.RayError):
-                    ray.cancel(reference, force=True)
+        while True:
+            for job in islice(chain(_taken(again), left), self._at_once - len(running)):
+                running[self._task.remote(__version__, self._key, self._stored, job)] = job
+            if not running:
+                return
+            ended, _ = ray.wait(list(running), num_returns=1)
+            for reference in ended:
+                job = running[reference]
+                try:
+                    result = _result(reference)
+                except ray.exceptions.RayError as error:
+                    lost[job] += 1
+                    if lost[job] < TRIES:
+                        again.append(running.pop(reference))
+                        continue
+                    if self._lost is None:
+                        raise
+                    result = self._lost(job, f"it was lost {TRIES} times, the last time so: {_short(error)}")
+                del running[reference]
+                yield job, result
 
 
 @contextmanager
@@ -92,7 +90,11 @@ def ray_workers(
     *,
     lost: Callable[[Job, str], Result] | None = None,
 ) -> Iterator[RayWorkers[Job, Result]]:
-    """A Ray cluster that does jobs; those that run end with the block."""
+    """A Ray cluster that does jobs; those that run end with the block.
+
+    Ray ends all workers of a driver that leaves. To cancel jobs one by one is not safe: one that ends in the same
+    moment ends the driver, too ("Tried to complete task that was not pending").
+    """
     # It reads these when it is imported. On a busy machine its own 30 seconds are too few to start.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")
@@ -118,12 +120,33 @@ def _connect(ray: Any, place: str) -> None:
     if place != LOCAL:
         ray.init(place, **quiet)
         return
-    try:
-        ray.init("auto", **quiet)
-    except ConnectionError:
-        if "RAY_ADDRESS" in os.environ:
-            raise
+    address = _known_address()
+    if address and ("://" in address or _answers(address)):
+        ray.init(address, **quiet)
+    elif "RAY_ADDRESS" in os.environ:
+        raise ConnectionError(f"nothing answers at {address or 'RAY_ADDRESS'}")
+    else:
         _start(ray, quiet)
+
+
+def _known_address() -> str:
+    """Where Ray thinks that a cluster is: what RAY_ADDRESS says, or the one of this machine, which may be gone."""
+    from ray._private.services import get_ray_address_from_environment
+
+    try:
+        return str(get_ray_address_from_environment("auto", None))
+    except ConnectionError:
+        return ""
+
+
+def _answers(address: str) -> bool:
+    """Whether anybody is there: Ray itself would ask for minutes, and say so all the time."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def _start(ray: Any, quiet: dict[str, Any]) -> None:
