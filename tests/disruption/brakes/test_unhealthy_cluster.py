@@ -11,6 +11,7 @@ from tests.disruption.scenarios import node as with_pods
 from tests.factories import node, node_claim
 from tests.factories.unreadable import unreadable
 
+from karpool.disruption.brakes.health import unhealthy
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.model.labels import ZONE
@@ -102,6 +103,9 @@ def test_a_node_that_was_down_counts_until_it_has_been_ready_for_five_minutes() 
         "4 of 8 nodes are not ready (4 ready for less than 5m), more than 45% and more than 3"
     ]
     assert told(listed, now=NOW + 5 * minute) == []
+    same = Objects(nodes=tuple(listed))
+    asked_in_any_order = [bool(list(unhealthy(same, BrakeSettings(), NOW + m * minute))) for m in (4, 5, 6, 4, 5, 4)]
+    assert asked_in_any_order == [True, False, False, True, False, True]
     new = [ready_since(node(f"new-{n}", zone="b", created=NOW - minute), NOW) for n in range(9)]
     assert told([*nodes(4, 0, "a"), *new]) == []
 

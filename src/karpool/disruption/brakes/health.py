@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -38,11 +38,35 @@ class _Member(NamedTuple):
     state: _State
 
 
+class _Glance(NamedTuple):
+    """What is seen of all nodes at a moment, and holds as long as they are the same objects."""
+
+    nodes: tuple[Node, ...]
+    at: datetime
+    down: tuple[Node, ...]
+    names: frozenset[str]
+
+
+_NOTHING: Final = _Glance((), datetime.min.replace(tzinfo=UTC), (), frozenset())
+_last: list[_Glance] = [_NOTHING]
+"""Answers of the last time, which depend on nothing but what was asked."""
+
+
+def _at_a_glance(nodes: tuple[Node, ...], now: datetime) -> _Glance:
+    """The nodes that are not well at a moment or were not a while before: one that does not change only gets well."""
+    last = _last[0]
+    if nodes is not last.nodes or now < last.at:
+        down = tuple(node for node in nodes if _state(node, now) is not _State.WELL)
+        last = _last[0] = _Glance(nodes, now, down, frozenset(node.name for node in nodes))
+    return last
+
+
 def unhealthy(objects: Objects, settings: BrakeSettings, now: datetime) -> Iterator[Stop]:
     """A stop of everything while too much of the cluster is unready: what looks unused may only be unreachable."""
     # The brake is asked before every decision, and mostly nothing is the matter: that is to be seen at a glance.
-    down = [node for node in objects.nodes if _state(node, now) is not _State.WELL]
-    gone = [*_gone(objects)]
+    seen = _at_a_glance(objects.nodes, now)
+    down = [node for node in seen.down if _state(node, now) is not _State.WELL]
+    gone = [*_gone(objects, seen.names)]
     if len(down) + len(gone) < min(_LEAST_OF_ZONE, settings.unready_nodes_allowed + 1):
         return
     members = [*_nodes(objects, now), *gone]
@@ -108,9 +132,8 @@ def _nodes(objects: Objects, now: datetime) -> Iterator[_Member]:
         yield _Member(node.metadata.labels.get(ZONE, ""), state)
 
 
-def _gone(objects: Objects) -> Iterator[_Member]:
+def _gone(objects: Objects, names: frozenset[str]) -> Iterator[_Member]:
     """Nodes that had registered and are not there any more, though nobody deletes their NodeClaims."""
-    names = {node.name for node in objects.nodes}
     for claim in objects.node_claims:
         if claim.status.node_name not in names and not claim.terminating and _had_node(claim):
             yield _Member(claim.metadata.labels.get(ZONE, ""), _State.GONE)
