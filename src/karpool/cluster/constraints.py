@@ -173,9 +173,9 @@ class _Reader:
         self.namespaces = namespaces
         self.affinity = pod.spec.affinity
         self.selector = Requirements.of_labels(pod.spec.node_selector)
-        if pod.spec.os is not None and pod.spec.os.name == WINDOWS:
-            # kube-scheduler does not look at it, but no kubelet of another system runs the pod.
-            self.selector = self.selector.intersect(_ON_WINDOWS)
+        # kube-scheduler looks at it for nothing, domains included, but no kubelet of another system runs the pod.
+        on_windows = pod.spec.os is not None and pod.spec.os.name == WINDOWS
+        self.runs_on = self.selector.intersect(_ON_WINDOWS) if on_windows else self.selector
         node = self.affinity.node_affinity if self.affinity else None
         required = node.required.node_selector_terms if node and node.required else ()
         self.terms = tuple(term.requirements for term in required)
@@ -201,7 +201,7 @@ class _Reader:
         return tuple(dict.fromkeys(self._level(step) for step in steps))
 
     def _level(self, soft: _SoftConstraints) -> Level:
-        strict = self.selector.intersect(soft.terms[0]) if soft.terms else self.selector
+        strict = self.runs_on.intersect(soft.terms[0]) if soft.terms else self.runs_on
         full = strict.intersect(soft.nodes[0]) if soft.nodes else strict
         groups = (*self._hard_groups(), *soft.near, *soft.far, *soft.spread)
         tolerations = self.pod.spec.tolerations

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
-from karpool.catalog.pricing import PRICE_LABEL, capacity_type_of, label_of
+from karpool.catalog.pricing import PRICE_LABEL, capacity_type_of, label_of, price_on_label
 from karpool.cluster.nodes import TO_BE_DELETED, is_ephemeral
 from karpool.cluster.pairing import with_claims
 from karpool.model import labels as names
@@ -62,7 +62,7 @@ _NO_CLAIM: Final = "group member "
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """What the user says of node groups: the label that names them, and how small and large they may be."""
+    """What the user says of node groups: the label that names them, their sizes, and what a node costs."""
 
     pool_label: str | None = None
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
@@ -113,7 +113,7 @@ def with_group_prices(objects: Objects, options: GroupOptions) -> Objects:
 
 
 def _priced(node: Node, price: float | None) -> Node:
-    if price is None or PRICE_LABEL in node.metadata.labels:
+    if price is None or price_on_label(node.metadata.labels) is not None:
         return node
     labels = {**node.metadata.labels, PRICE_LABEL: repr(price)}
     return replace(node, metadata=replace(node.metadata, labels=labels))

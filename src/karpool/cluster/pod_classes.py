@@ -22,6 +22,7 @@ from karpool.cluster.constraints import (
 )
 from karpool.cluster.resources import ATTACH, CPU, MEMORY, ResourceTable
 from karpool.cluster.topology import Topology
+from karpool.model.operating_systems import WINDOWS
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests, stated_requests
 from karpool.model.requirements import Requirements
@@ -176,8 +177,8 @@ def rules_key(pod: Pod, *, pinned: bool) -> bytes:
     ports = host_ports(pod)
     devices = uses_devices(pod)
     selects_by_label = pods_matter and _uses_own_labels(pod)
-    system = "" if spec.os is None else spec.os.name
-    if not (spec.node_selector or affinity or spread or ports or spec.tolerations or devices or system):
+    windows = spec.os is not None and spec.os.name == WINDOWS
+    if not (spec.node_selector or affinity or spread or ports or spec.tolerations or devices or windows):
         return b""
     return _encode(
         (
@@ -187,7 +188,7 @@ def rules_key(pod: Pod, *, pinned: bool) -> bytes:
             spread,
             ports,
             devices,
-            system,
+            windows,
             meta.namespace if pods_matter else "",
             meta.labels if selects_by_label else {},
         )

@@ -373,11 +373,7 @@ class Snapshot:
             return impact
         if not self.pods.soft_taints and _is_soft(state.taints):
             self._soften()
-        if runs_windows(state.labels):
-            # Before its pods are bound: those that came first are classed anew.
-            self.pods.windows.add(state.name)
-            for row in sorted(self.bindings.awaiting_node.get(state.name, ())):
-                self._reclass(row)
+        self._note_windows(state.name, () if node is None else self.pods_on(node), windows=runs_windows(state.labels))
         if node is None:
             self.nodes.add((state,))
         else:
@@ -386,6 +382,15 @@ class Snapshot:
             self.bindings.bind(row, state.name)
         self.version += 1
         return impact
+
+    def _note_windows(self, name: str, pods: Iterable[int], *, windows: bool) -> None:
+        """Class the pods of a node anew, those that came before it, too, if it runs Windows now or no longer does."""
+        known = self.pods.windows
+        if windows is (name in known):
+            return
+        (known.add if windows else known.discard)(name)
+        for row in sorted({*pods, *self.bindings.awaiting_node.get(name, ())}):
+            self._reclass(row)
 
     def foresee(self, state: StateNode) -> ForeseenNode:
         """What the columns of a node would say that is not there yet; nothing else changes."""
@@ -421,6 +426,7 @@ class Snapshot:
         self.nodes.drop(node)
         if waiting:
             self.bindings.awaiting_node[name] = set(waiting)
+        self._note_windows(name, (), windows=False)
         self.version += 1
 
 
