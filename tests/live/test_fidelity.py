@@ -21,6 +21,8 @@ NODES_OFF: Final = 0.5
 COST_OFF: Final = 0.1
 EVICTIONS_OFF: Final = 0.5
 """Of those that were recorded: a consolidation a second earlier or later meets other pods."""
+FEW: Final = 3
+"""So many evictions are what one command more or less has."""
 SEEDS: Final = 3
 
 
@@ -70,6 +72,6 @@ def test_a_replay_of_a_live_cluster_is_as_faithful_as_is_stated(running_cluster:
     assert recorded["nodesLaunched"] > 1
     assert fidelity["nodesMean"] <= NODES_OFF, fidelity
     assert abs(fidelity["cost"]) <= COST_OFF, fidelity
-    assert abs(fidelity["evictions"]) <= EVICTIONS_OFF * recorded["evictions"], fidelity
+    assert abs(fidelity["evictions"]) <= max(FEW, EVICTIONS_OFF * recorded["evictions"]), fidelity
     assert same["podsAtEnd"] == recorded["podsAtEnd"] == 7
     assert same["nodesAtEnd"] == pytest.approx(recorded["nodesAtEnd"], abs=1)

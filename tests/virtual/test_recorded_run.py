@@ -1,5 +1,6 @@
 """What a recording says of its own run: who left and why, and null where it does not say."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -62,6 +63,8 @@ def test_recorded_spot_nodes_cost_what_the_history_says(tmp_path: Path) -> None:
     assert on_demand is not None
     assert run.summary.cost == pytest.approx(5.0 + on_demand) != pytest.approx(usual)
     assert [round(sample.price_per_hour - on_demand, 6) for sample in run.samples] == [3.0] * 3 + [7.0] * 4
+    dearer = recorded_run(path, replace(CATALOG, node_fee=0.5), length=HOUR, every=600.0, spot=spot)
+    assert dearer.summary.cost == pytest.approx(run.summary.cost + 2 * 0.5)
 
 
 @pytest.mark.parametrize("kind", ["", "Eviction", "Node"])

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from random import Random
 from typing import Final
 
@@ -22,7 +23,7 @@ from karpool.wire.duration import Duration, parse_duration
 
 Setting = tuple[tuple[str, str], ...]
 """A value for each dimension, both as they are written."""
-_RANGE: Final = re.compile(r"(?P<low>[^.]+(?:\.\d+)?)\.\.(?P<high>.+)")
+_RANGE: Final = re.compile(r"(?P<low>.+?)\.\.(?P<high>.+)")
 _SECOND: Final = 10**9
 _MOST_VALUES: Final = 1000
 
@@ -117,7 +118,10 @@ def _percentage(text: str) -> float:
     """`0` is nothing in all units."""
     if text != "0" and not text.endswith("%"):
         raise ValueError(text)
-    return float(text.removesuffix("%"))
+    share = float(text.removesuffix("%"))
+    if not share.is_integer():
+        raise ValueError(text)
+    return share
 
 
 def _percent(value: float) -> str:
@@ -125,7 +129,7 @@ def _percent(value: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.3g}"
+    return format(Decimal(f"{value:.3g}"), "f")
 
 
 def _whole(value: float) -> str:

@@ -78,7 +78,8 @@ class _Meter:
         self._catalog = catalog
         self._every = every
         self._changes = deque(() if spot is None else spot.changes)
-        self._markets = {} if spot is None else {_offer(market): price for market, price in spot.opening.items()}
+        opening = {} if spot is None else spot.opening
+        self._markets = {_offer(market): catalog.with_fee(price) for market, price in opening.items()}
         self._now = 0.0
         self._samples: list[ClusterSample] = []
         self._sums = {name: Integral() for name in _AMOUNTS}
@@ -96,7 +97,7 @@ class _Meter:
         while self._changes and self._changes[0].at <= now:
             change = self._changes.popleft()
             self._pass(change.at)
-            self._reprice(_offer(change.market), change.price)
+            self._reprice(_offer(change.market), self._catalog.with_fee(change.price))
         self._pass(now)
 
     def _pass(self, now: float) -> None:

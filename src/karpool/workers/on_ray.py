@@ -123,7 +123,7 @@ def _connect(ray: Any, place: str) -> None:
     address = _known_address()
     if address and ("://" in address or _answers(address)):
         ray.init(address, **quiet)
-    elif "RAY_ADDRESS" in os.environ:
+    elif os.environ.get("RAY_ADDRESS"):
         raise ConnectionError(f"nothing answers at {address or 'RAY_ADDRESS'}")
     else:
         _start(ray, quiet)

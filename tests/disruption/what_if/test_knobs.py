@@ -198,7 +198,15 @@ def test_a_knob_that_cannot_be_read_says_what_to_write(knob: object, says: str) 
 
 
 def test_knobs_are_a_list_and_not_too_many() -> None:
-    for text in (b"{}", b"[", b'"x"', b"\xff", b"[" + b'{"knob":"budgetsOff"},' * 100 + b'{"knob":"budgetsOff"}]'):
+    for text in (
+        b"{}",
+        b"[",
+        b'"x"',
+        b"\xff",
+        b'[{"knob":"evictionPrice","value":1e999}]',
+        b"[" * 100_000,
+        b"[" + b'{"knob":"budgetsOff"},' * 100 + b'{"knob":"budgetsOff"}]',
+    ):
         with pytest.raises(KnobError, match="knobs"):
             read_knobs(text)
 

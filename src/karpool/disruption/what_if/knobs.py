@@ -75,7 +75,7 @@ def read_knobs(text: bytes | str) -> tuple[AnyKnob, ...]:
         knobs = msgspec.json.decode(text, type=tuple[AnyKnob, ...], dec_hook=decode_value)
     except msgspec.ValidationError as error:
         raise _refused(text, error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise KnobError("knobs", f"they are no JSON; {_EXAMPLE}") from None
     if len(knobs) > MOST_KNOBS:
         raise KnobError("knobs", f"are {len(knobs)}; at most {MOST_KNOBS} can be turned at once")
@@ -83,7 +83,10 @@ def read_knobs(text: bytes | str) -> tuple[AnyKnob, ...]:
 
 
 def _refused(text: bytes | str, error: msgspec.ValidationError) -> KnobError:
-    listed = msgspec.json.decode(text)
+    try:
+        listed = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as unreadable:
+        return KnobError("knobs", f"they cannot be read: {unreadable}"[:400])
     if not isinstance(listed, list):
         return KnobError("knobs", f"they are no list; {_EXAMPLE}")
     kinds = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyKnob)}
