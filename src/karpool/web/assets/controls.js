@@ -55,7 +55,9 @@ export class AsOf {
   }
 
   write() {
-    const changed = this.live.number > this.number;
+    /* An answer may be one that was kept from before it was asked for; its time is in whole seconds. */
+    const kept = Date.parse(this.live.changedAt) >= Date.parse(this.time) + 1000;
+    const changed = this.live.number > this.number || kept;
     if (!this.time || this.told === changed) return;
     this.told = changed;
     const words = `As of ${clock(this.time)} UTC.`;

@@ -13,6 +13,7 @@ export class Live {
     this.about = {};
     this.number = 0;
     this.time = "";
+    this.changedAt = "";
     this.complete = false;
     this.stream = null;
     this.waiting = [];
@@ -122,6 +123,7 @@ export class Live {
   }
 
   apply(change) {
+    if (change.number > this.number) this.changedAt = change.time;
     this.number = Math.max(this.number, change.number);
     this.time = change.time;
     this.tell("changed", this.fleet.apply(change));

@@ -15,7 +15,7 @@ export class PlanView {
   constructor(root, page, place) {
     this.root = root;
     this.page = page;
-    this.first = Number(place.step) || 0;
+    this.first = Math.trunc(Number(place.step)) || 0;
     this.refresh();
     page.planned.want();
   }
@@ -76,6 +76,7 @@ export class PlanView {
     this.pricesToday = new Map();
     for (const node of this.stepped.all) this.pricesToday.set(node.pool, (this.pricesToday.get(node.pool) || 0) + (node.price || 0));
     this.goTo(this.first);
+    this.page.remember({ step: this.stepped.step || "" });
     this.first = 0;
     this.mention();
   }
