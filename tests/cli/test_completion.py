@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,3 +82,14 @@ def run(shell: str, script: str) -> str:
     done = subprocess.run(command, env=known, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@table(
+    row("bash", of="bash", said="plain,explain\n"),
+    row("zsh", of="zsh", said="plain\nexplain\nShow everything about one node.\n"),
+)
+def test_help_completes_commands(of: str, said: str) -> None:
+    given = {"_KARPOOL_COMPLETE": f"{of}_complete", "COMP_WORDS": "karpool help exp", "COMP_CWORD": "2"}
+    program = [sys.executable, "-c", "from karpool.cli.main import main; main()"]
+    done = subprocess.run(program, env={**os.environ, **given}, capture_output=True, text=True, check=False)  # noqa: S603
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")

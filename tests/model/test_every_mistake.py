@@ -165,3 +165,9 @@ def test_a_pod_has_all_its_mistakes_and_its_node_is_looked_for() -> None:
 def test_a_broken_object_is_known_by_its_name() -> None:
     broken = with_mistakes(MISTAKES[0])
     assert [problem.rule for problem in problems_of(broken, POOL)] == ["InvalidValue", "DuplicateName"]
+
+
+def test_an_object_whose_namespace_cannot_be_read_takes_the_name_of_no_other() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": []}}
+    broken = {**pod, "metadata": {"name": "web", "namespace": 3}}
+    assert [problem.field for problem in problems_of(broken, pod)] == ["metadata.namespace"]

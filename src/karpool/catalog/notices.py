@@ -34,5 +34,5 @@ def unpriced_regions(catalog: Catalog) -> Iterator[str]:
             update = f"karpool catalog update --cloud {origin.cloud} --region {origin.region} -o prices.json"
             yield (
                 f"no price list covers {where}: what nodes cost there is not known;"
-                f" --price can say it, or --catalog with what `{update}` writes"
+                f" --price can say it, a price of --groups, or --catalog with what `{update}` writes"
             )

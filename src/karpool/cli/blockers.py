@@ -13,6 +13,7 @@ from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options,
 from karpool.cli.option_types import GroupingOption, Whole
 from karpool.cli.progress import progress
 from karpool.cluster.node_groups import GroupOptions
+from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:
     from karpool.report.costs import Grouping
@@ -81,6 +82,8 @@ def blockers(
 
     Nothing is changed anywhere.
     """
+    if _chosen("search", "effort") and _chosen("refined"):
+        raise InputError.at("--refine", "is of the quick look; --search and --effort look as long for every blocker")
     with progress() as report:
         cluster = cluster_from(source, catalog_opener, choices, report, groups)
         from karpool.disruption.what_if.answer import WhatIf, plan_and_walk

@@ -85,7 +85,7 @@ def idle_prices(objects: Objects, catalog: Catalog, options: GroupOptions) -> It
     for name, price in sorted(told.items()):
         known = {
             node_price(catalog, node.metadata.labels) for node in objects.nodes if groups.get(node.name) == name
-        } - {catalog.with_fee(price)}
+        } - {None, catalog.with_fee(price)}
         if known:
             yield (
                 f"--groups gives nodes of {name} the price {price:g}, which counts only where no other is known;"

@@ -114,7 +114,7 @@ def _read(
     try:
         return cluster_from(source, opener, choices, report, groups, nodes_needed=False)
     except InputError as error:
-        if not (source.files and error.problem.field):
+        if not (source.files and error.problem.field and error.problem.file != opener.source):
             raise
         message = f"{error.problem.message}; karpool validate lists all that is wrong"
         raise InputError(replace(error.problem, message=message)) from None

@@ -89,7 +89,7 @@ class Commands(Program):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name == "help":
+        if name == "help" and not ctx.resilient_parsing:
             return self.resolve_command(ctx, [*_asked(ctx, args[1:]), "--help"])
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             raise click.UsageError(f"there is no command {name!r}{suggestion(name, COMMANDS)}", ctx)

@@ -154,7 +154,7 @@ class _Decider:
         by_pool = pool_blockers(views[0].config, count, self.now, self.stop, self.uncertainty)
         first: NodeView | None = None
         for view in sorted((view for view in views if view.underutilized), key=lambda view: view.order):
-            reasons = _lasting((*blockers(view, self.pdbs, self.now, self.settings), *by_pool))
+            reasons = (*_lasting(tuple(blockers(view, self.pdbs, self.now, self.settings))), *by_pool)
             if first is not None and not reasons:
                 reasons = (_another_first(first, view),)
             if not reasons and (too_fast := self.rates.refusal(view)) is not None:

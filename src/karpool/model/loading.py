@@ -27,6 +27,7 @@ UNKNOWN_KIND: Final = "UnknownKind"
 """The rule of warnings about objects whose kind looks like a slip."""
 _DEFAULT_NAMESPACE: Final = "default"
 _LIST: Final = "List"
+_KEY_FIELDS: Final = ("metadata.name", "metadata.namespace")
 _LONGEST_NAME: Final = 253
 
 
@@ -241,7 +242,9 @@ class _Reader:
         self.warnings += [_placed(flaw, origin, about) for flaw in reading.warnings]
         if reading.object is not None:
             self._collect(reading.object, origin, kind, name)
-        elif reading.mended is not None and not any(within("metadata.name", flaw.field) for flaw in reading.refused):
+        elif reading.mended is not None and not any(
+            within(part, flaw.field) for part in _KEY_FIELDS for flaw in reading.refused
+        ):
             self._collect(reading.mended, origin, kind, name, mended=True)
 
     def _collect(self, obj: Object, origin: Origin, kind: Kind, name: str, *, mended: bool = False) -> None:
