@@ -191,14 +191,19 @@ def client_server() -> Iterator[str]:
     size = ("--num-cpus", "2", "--object-store-memory", "100000000")
     here = ("--head", "--block", "--include-dashboard", "false", "--node-ip-address", "127.0.0.1")
     program = str(Path(sys.executable).with_name("ray"))
-    with subprocess.Popen([program, "start", *here, *ports, *any_port, *size], stdout=subprocess.DEVNULL) as head:  # noqa: S603 - ours
-        deadline = time.monotonic() + 200
-        while not answers(client):
-            assert head.poll() is None, "Ray has ended"
-            assert time.monotonic() < deadline, "Ray does not start"
-            time.sleep(0.2)
-        yield f"ray://127.0.0.1:{client}"
-        head.terminate()
+    # Its workers import what a job is made of, also if that is of these tests.
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+    command = [program, "start", *here, *ports, *any_port, *size]
+    with subprocess.Popen(command, env=known, stdout=subprocess.DEVNULL) as head:  # noqa: S603 - ours
+        try:
+            deadline = time.monotonic() + 200
+            while not answers(client):
+                assert head.poll() is None, "Ray has ended"
+                assert time.monotonic() < deadline, "Ray does not start"
+                time.sleep(0.2)
+            yield f"ray://127.0.0.1:{client}"
+        finally:
+            head.terminate()
 
 
 def free_port() -> int:
