@@ -26,11 +26,11 @@ from msgspec.structs import replace
 from tests.factories import claim_for, csi_node, namespace, node_pool
 from tests.factories.clouds import UUID, autoscaler_status, status_text, status_yaml
 
-from karpool.model.kinds import KINDS
 from karpool.model.labels import ARCH, CAPACITY_TYPE, NODEPOOL, ON_DEMAND, OS, SPOT
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim, NodeClassRef, NodePool
 from karpool.model.objects import Objects
+from karpool.model.reading.kinds import KINDS
 from karpool.model.scheduling import Toleration
 from karpool.model.workloads import ConfigMap
 

@@ -12,10 +12,10 @@ from tests.factories.clouds import Manifest, aks_node, eks_node, gke_node, node,
 
 from karpool.catalog.builtin import cloud_types
 from karpool.catalog.instance_types import InstanceType
-from karpool.catalog.places import Place
+from karpool.catalog.places import CloudRegion
 from karpool.model import labels as names
-from karpool.model.kinds import KINDS
 from karpool.model.node import Node
+from karpool.model.reading.kinds import KINDS
 from karpool.wire.quantity import parse_quantity
 
 _ZONE_IDS: Final = {"a": "az4", "b": "az1", "c": "az2"}
@@ -51,7 +51,7 @@ def letters(random: Random, count: int, alphabet: str = string.ascii_lowercase +
 @lru_cache(maxsize=16)
 def machines_of(provider: str, region: str) -> Mapping[str, InstanceType]:
     """The machines of a region, by name."""
-    return {entry.name: entry for entry in cloud_types(provider, (Place(provider, region),))} if provider else {}
+    return {entry.name: entry for entry in cloud_types(provider, (CloudRegion(provider, region),))} if provider else {}
 
 
 def _settings(seat: Seat, random: Random) -> dict[str, Any]:

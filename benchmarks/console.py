@@ -36,9 +36,9 @@ from tests.live.control_plane import ControlPlane
 from tests.live.https import Client as Https
 from tests.live.programs import free_port
 
-from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.console_decider import ConsoleDecider
-from karpool.cli.decision_options import Choices
+from karpool.cli.options.catalog_options import CatalogOpener
+from karpool.cli.options.decision_options import Choices
 from karpool.cluster.node_groups import GroupOptions
 from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import PREFIX, DisruptionSettings

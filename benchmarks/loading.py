@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from karpool.model.loading import load
+from karpool.model.reading.loading import load
 
 
 def pod(number: int) -> dict[str, object]:

@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
-from karpool.report.sweep_document import SettingPart, SweepDocument
-from karpool.report.sweep_plot import sweep_plot
-from karpool.report.sweep_table import ranked
+from karpool.report.simulations.sweep_document import SettingPart, SweepDocument
+from karpool.report.simulations.sweep_plot import sweep_plot
+from karpool.report.simulations.sweep_table import ranked
 
 STYLE: Final = (
     "<style>text{font:12px sans-serif;fill:#444}.grid{stroke:#ddd}.front{fill:none;stroke:#0072b2;stroke-width:1.5}"

@@ -28,7 +28,7 @@ from karpool.catalog.sources import open_catalog
 from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.plan import Planner, context_of
 from karpool.disruption.settings import DisruptionSettings
-from karpool.model.loading import load
+from karpool.model.reading.loading import load
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 from karpool.packing.warmup import warm_up

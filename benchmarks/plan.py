@@ -30,12 +30,12 @@ from karpool.disruption.command import Cause
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner, context_of
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
-from karpool.model.loading import load
+from karpool.model.reading.loading import load
 from karpool.packing.options import Options
 from karpool.packing.warmup import warm_up
-from karpool.report.assemble import plan_document
-from karpool.report.document import to_json
-from karpool.report.plan_table import print_plan
+from karpool.report.plans.assemble import plan_document
+from karpool.report.plans.document import to_json
+from karpool.report.plans.plan_table import print_plan
 from karpool.report.terminal import Screen
 
 PREFIX: Final = "prefix"

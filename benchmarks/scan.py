@@ -23,8 +23,8 @@ from clusters import generate
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.sources import open_catalog
 from karpool.cluster.snapshot import Snapshot
-from karpool.model.loading import load
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load
 from karpool.packing.engine import Engine
 
 GROWTH: Final = (500, 1000, 2000, 5000, 10000)

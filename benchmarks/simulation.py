@@ -14,7 +14,7 @@ from karpool.catalog.sources import open_catalog
 from karpool.packing.warmup import warm_up
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import Curve, Hour, Noise
-from karpool.virtual.scenario import Decisions, Policy, Protection, Scenario, Workload, read_scenario
+from karpool.virtual.scenario import Decisions, Policy, Protection, Scenario, ScenarioWorkload, read_scenario
 from karpool.wire.quantity import parse_quantity
 
 SEARCHES = ("prefix", "global")
@@ -36,13 +36,15 @@ pools:
 def scenario(scale: float) -> Scenario:
     """Fifty services that follow the day, ten databases, jobs and an agent on every node."""
     random = Random(1)
-    workloads = [Workload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m"), memory=parse_quantity("64Mi"))]
+    workloads = [
+        ScenarioWorkload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m"), memory=parse_quantity("64Mi"))
+    ]
     for number in range(50):
         peak = scale * random.choice([40, 80, 120, 160])
         day = [("04:00", 0.5), ("09:00", 1.0), ("17:00", 1.0), ("22:00", 0.5)]
         hours = tuple(Hour(at=at, value=peak * share) for at, share in day)
         workloads.append(
-            Workload(
+            ScenarioWorkload(
                 name=f"web-{number}",
                 cpu=parse_quantity(random.choice(["250m", "500m", "1"])),
                 memory=parse_quantity(random.choice(["512Mi", "1Gi", "2Gi"])),
@@ -54,9 +56,9 @@ def scenario(scale: float) -> Scenario:
     for number in range(10):
         size = {"cpu": parse_quantity("1"), "memory": parse_quantity("4Gi")}
         held = Protection(max_unavailable=1)
-        workloads.append(Workload(name=f"db-{number}", kind="StatefulSet", replicas=5, protection=held, **size))
+        workloads.append(ScenarioWorkload(name=f"db-{number}", kind="StatefulSet", replicas=5, protection=held, **size))
     jobs = {"cpu": parse_quantity("1"), "memory": parse_quantity("1Gi")}
-    workloads.append(Workload(name="jobs", kind="Job", replicas=Curve(base=100 * scale), **jobs))
+    workloads.append(ScenarioWorkload(name="jobs", kind="Job", replicas=Curve(base=100 * scale), **jobs))
     return msgspec.structs.replace(read_scenario(POOLS), workloads=tuple(workloads))
 
 

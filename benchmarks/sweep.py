@@ -32,16 +32,16 @@ from simulation import scenario as day_of
 from sweep_figures import LOCAL_1, LOCAL_2, RAY, Figures, Planned, pages
 
 from karpool.catalog.sources import open_catalog
-from karpool.cli.catalog_options import CatalogOpener
-from karpool.cli.decision_options import Choices
 from karpool.cli.fleet import FleetWork, Member, plan_member
-from karpool.cli.worker_options import Where, workers_at
+from karpool.cli.options.catalog_options import CatalogOpener
+from karpool.cli.options.decision_options import Choices
+from karpool.cli.options.worker_options import Where, workers_at
 from karpool.cluster.node_groups import GroupOptions
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.objects import Objects
 from karpool.optimization.warmup import warm_up
 from karpool.packing.options import Options
-from karpool.report.sweep_document import sweep_document, to_json
+from karpool.report.simulations.sweep_document import sweep_document, to_json
 from karpool.sweep.dimensions import read_dimension
 from karpool.sweep.driver import Sweep
 from karpool.sweep.methods import Grid

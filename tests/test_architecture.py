@@ -83,7 +83,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_files_that_are_named_exist(page: Path) -> None:
-    """A file is named from the root of the repository, or from that of the package: `disruption/search.py`."""
+    """A file is named from the root of the repository, or from that of the package: `disruption/methods/search.py`."""
     named = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|toml|yaml))`", page.read_text()))
     assert sorted(name for name in named if not any((base / name).exists() for base in (ROOT, PACKAGES))) == []
 

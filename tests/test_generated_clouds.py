@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.main import cli
+from karpool.cli.options.catalog_options import CatalogOpener
 from karpool.cluster.node_groups import with_group_shapes, with_groups
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner, context_of

@@ -14,9 +14,9 @@ from karpool.catalog.sources import open_catalog
 from karpool.disruption.plan import plan
 from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.model import labels as names
-from karpool.model.loading import load
 from karpool.model.node import Node, NodeSpec
 from karpool.model.pod import Pod, PodStatus
+from karpool.model.reading.loading import load
 from karpool.wire.objects import Condition, Metadata
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"

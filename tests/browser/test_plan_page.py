@@ -8,8 +8,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.report import samples
 from tests.report.test_plan_page import HOSTILE, hostile
 
-from karpool.report.document import Drawing, PlanDocument
-from karpool.report.plan_page import plan_page
+from karpool.report.plans.document import Drawing, PlanDocument
+from karpool.report.plans.plan_page import plan_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

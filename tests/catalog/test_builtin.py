@@ -11,7 +11,7 @@ from tests.tables import row, table
 import karpool.catalog
 from karpool.catalog.builtin import cloud_types
 from karpool.catalog.instance_types import Catalog, InstanceType
-from karpool.catalog.places import Place, ZoneName
+from karpool.catalog.places import CloudRegion, ZoneName
 from karpool.catalog.price_data import CLOUDS, origins, region_prices
 from karpool.catalog.pricing import node_price
 from karpool.catalog.sources import open_catalog
@@ -23,7 +23,7 @@ DATA = Path(karpool.catalog.__file__).parent / "data"
 
 
 def types(cloud: str, region: str, *zones: tuple[str, str]) -> dict[str, InstanceType]:
-    place = Place(cloud, region, tuple(ZoneName(*zone) for zone in zones))
+    place = CloudRegion(cloud, region, tuple(ZoneName(*zone) for zone in zones))
     return {entry.name: entry for entry in cloud_types(cloud, (place,))}
 
 
@@ -112,7 +112,7 @@ def test_zones_of_azure_cost_the_same_and_some_regions_have_none() -> None:
 
 
 def test_several_regions_and_clouds_are_one_catalogue() -> None:
-    places = (Place("aws", "eu-west-1"), Place("aws", "us-east-1"), Place("gcp", "us-central1"))
+    places = (CloudRegion("aws", "eu-west-1"), CloudRegion("aws", "us-east-1"), CloudRegion("gcp", "us-central1"))
     catalog = open_catalog(places=places)
     assert [(origin.cloud, origin.region, origin.date) for origin in catalog.origins] == [
         ("aws", "eu-west-1", "2026-08-22"),
@@ -137,7 +137,7 @@ def test_a_region_without_a_price_list_has_machines_and_no_prices() -> None:
 
 
 def test_a_zone_in_another_city_has_no_price_on_demand() -> None:
-    catalog = open_catalog(places=(Place("aws", "us-west-2", (ZoneName("us-west-2-lax-1a", "usw2-lax1-az1"),)),))
+    catalog = open_catalog(places=(CloudRegion("aws", "us-west-2", (ZoneName("us-west-2-lax-1a", "usw2-lax1-az1"),)),))
     assert node_price(catalog, {INSTANCE_TYPE: "c5.large", ZONE: "us-west-2-lax-1a"}) is None
 
 
@@ -192,7 +192,7 @@ def test_new_nodes_come_in_the_zones_that_a_cluster_is_in_once_it_shows_several(
 ) -> None:
     zones = tuple(ZoneName(region + end) for end in shown)
     name = {"aws": "m5.large", "gcp": "n2-standard-4"}[cloud]
-    offerings = open_catalog(places=(Place(cloud, region, zones),)).by_name[name].offerings
+    offerings = open_catalog(places=(CloudRegion(cloud, region, zones),)).by_name[name].offerings
     sold = [offering for offering in offerings if offering.capacity_type == ON_DEMAND]
     assert {offering.zone[-1] for offering in sold if offering.available} == set(launched)
     assert all(offering.price for offering in sold)

@@ -5,7 +5,7 @@ from tests.tables import row, table
 
 from karpool.catalog.discounts import parse_discount
 from karpool.catalog.notices import idle_discounts
-from karpool.catalog.places import Place
+from karpool.catalog.places import CloudRegion
 from karpool.catalog.pricing import node_price
 from karpool.catalog.sources import open_catalog
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
@@ -49,7 +49,7 @@ def test_a_discount_has_its_place_among_other_changes(changes: dict, on_demand: 
 
 
 def test_a_discount_for_a_region_is_for_the_machines_of_that_region_alone() -> None:
-    places = (Place("aws", "eu-west-1"), Place("aws", "us-east-1"), Place("azure", "eastus"))
+    places = (CloudRegion("aws", "eu-west-1"), CloudRegion("aws", "us-east-1"), CloudRegion("azure", "eastus"))
     given = ["eu-west-1/m5*=50%", "azure/*_D*=10%", "sa-east-1/*=5%"]
     catalog = open_catalog(places=places, discounts=given)
     plain = open_catalog(places=places)

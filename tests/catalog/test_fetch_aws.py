@@ -12,7 +12,7 @@ from moto import mock_aws
 from tests.catalog.fake_service import Answer, Asked, Service, serving
 from tests.tables import row, table
 
-from karpool.catalog.fetch.asking import FetchError, Question
+from karpool.catalog.fetch.asking import AskedRegions, FetchError
 from karpool.catalog.fetch.aws import fetch
 from karpool.catalog.fetch.aws_prices import on_demand_prices
 from karpool.catalog.price_file import PriceListFile, encode_price_list, read_price_list
@@ -103,7 +103,7 @@ def fetched() -> Fetched:
         environment(patch, service)
         patch.setenv("AWS_DEFAULT_REGION", HERE)
         with mock_aws():
-            listed = fetch(Question((), NOW), lambda *step: steps.append(step))
+            listed = fetch(AskedRegions((), NOW), lambda *step: steps.append(step))
             found = boto3.client("ec2", region_name=HERE).describe_availability_zones()["AvailabilityZones"]
     return Fetched(listed, {zone["ZoneId"]: zone["ZoneName"] for zone in found}, steps)
 
@@ -159,7 +159,7 @@ def test_what_is_busy_is_asked_again(account: Service, prices: PriceListService)
 
 
 def asked() -> PriceListFile:
-    return fetch(Question((HERE,), NOW), lambda *_: None)
+    return fetch(AskedRegions((HERE,), NOW), lambda *_: None)
 
 
 @table(
@@ -207,4 +207,4 @@ def test_an_address_that_does_not_answer_is_one_line(prices: PriceListService, m
         environment(monkeypatch, service)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(FetchError, match="aws: Could not connect to the endpoint URL"):
-        fetch(Question((HERE,), NOW, service.address), lambda *_: None)
+        fetch(AskedRegions((HERE,), NOW, service.address), lambda *_: None)

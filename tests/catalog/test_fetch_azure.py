@@ -7,7 +7,7 @@ import pytest
 from tests.catalog.fake_service import Answer, Asked, serving, turns
 from tests.tables import row, table
 
-from karpool.catalog.fetch.asking import FetchError, Question
+from karpool.catalog.fetch.asking import AskedRegions, FetchError
 from karpool.catalog.fetch.azure import fetch
 from karpool.catalog.price_file import ListedPrice, PriceListFile, encode_price_list, read_price_list
 from karpool.wire.problems import InputError
@@ -49,7 +49,7 @@ async def at_once(_seconds: float) -> None:
 
 def fetched(respond: Any, *regions: str) -> PriceListFile:
     with serving(respond) as service:
-        question = Question(regions or ("eastus",), NOW, service.address)
+        question = AskedRegions(regions or ("eastus",), NOW, service.address)
         return fetch(question, lambda *_: None, at_once)
 
 
@@ -88,7 +88,7 @@ def test_every_page_is_read_and_the_question_names_region_and_kind() -> None:
 
     with serving(respond) as service:
         port = int(service.address.rpartition(":")[2])
-        listed = fetch(Question(("eastus",), NOW, service.address), lambda *_: None, at_once)
+        listed = fetch(AskedRegions(("eastus",), NOW, service.address), lambda *_: None, at_once)
     assert sorted(listed.regions["eastus"].types) == ["Standard_D2s_v5", "Standard_D4s_v5", "Standard_D8s_v5"]
     assert seen[0].path == "/api/retail/prices"
     assert "armRegionName eq 'eastus'" in seen[0].query["$filter"]
@@ -130,7 +130,7 @@ def test_how_long_to_wait_is_what_the_service_says_and_a_minute_at_most() -> Non
 
     busy = [Answer({}, 429, {"Retry-After": after}) for after in ("7", "9999")]
     with serving(turns(*busy, page(item()))) as service:
-        fetch(Question(("eastus",), NOW, service.address), lambda *_: None, wait)
+        fetch(AskedRegions(("eastus",), NOW, service.address), lambda *_: None, wait)
     assert waits == [7.0, 60.0]
 
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_answered_is_one_line(answer: Any, why: str) -> None:
 def test_a_refusal_is_not_repeated() -> None:
     with serving(turns(Answer({"error": {"message": "no"}}, 403))) as service:
         with pytest.raises(InputError, match=r"azure: 127\.0\.0\.1 refuses to answer: 403 no"):
-            fetch(Question(("eastus",), NOW, service.address), lambda *_: None, at_once)
+            fetch(AskedRegions(("eastus",), NOW, service.address), lambda *_: None, at_once)
         assert len(service.asked) == 1
 
 
@@ -165,10 +165,10 @@ def test_pages_without_end_are_given_up() -> None:
     with serving(respond) as service:
         address = service.address
         with pytest.raises(FetchError, match="do not come to an end"):
-            fetch(Question(("eastus",), NOW, service.address), lambda *_: None, at_once)
+            fetch(AskedRegions(("eastus",), NOW, service.address), lambda *_: None, at_once)
 
 
 @pytest.mark.parametrize("address", ["", "prices", "http://prices.azure.com", "ftp://127.0.0.1", "https://"])
 def test_nothing_is_asked_in_the_clear(address: str) -> None:
     with pytest.raises(InputError, match=r"--endpoint: .* is no address of a service"):
-        fetch(Question(("eastus",), NOW, address or " "), lambda *_: None, at_once)
+        fetch(AskedRegions(("eastus",), NOW, address or " "), lambda *_: None, at_once)

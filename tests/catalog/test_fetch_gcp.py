@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.catalog.fake_service import Answer, Asked, Service, serving
 from tests.tables import row, table
 
-from karpool.catalog.fetch.asking import FetchError, Question
+from karpool.catalog.fetch.asking import AskedRegions, FetchError
 from karpool.catalog.fetch.gcp import SKUS, fetch
-from karpool.catalog.fetch.gcp_prices import Rates, machine_price
+from karpool.catalog.fetch.gcp_prices import PartPrices, machine_price
 from karpool.catalog.price_file import ListedPrice, PriceListFile, encode_price_list, read_price_list
 from karpool.wire.problems import InputError
 
@@ -99,8 +99,8 @@ def gpus(kind: str, count: int) -> dict[str, Any]:
     return {"accelerators": [{"guestAcceleratorType": kind, "guestAcceleratorCount": count}]}
 
 
-def rates(*entries: Any) -> Rates:
-    made = Rates([HERE])
+def rates(*entries: Any) -> PartPrices:
+    made = PartPrices([HERE])
     for entry in entries:
         made.add(entry)
     return made
@@ -220,7 +220,7 @@ async def at_once(_seconds: float) -> None:
 
 
 def fetched(service: Service, project: str | None = None) -> PriceListFile:
-    return fetch(Question((HERE,), NOW, service.address, project), lambda *_: None, at_once)
+    return fetch(AskedRegions((HERE,), NOW, service.address, project), lambda *_: None, at_once)
 
 
 def test_machines_zones_and_prices_of_a_region_come_with_the_token_of_the_account(service: Service) -> None:
@@ -309,4 +309,4 @@ def test_without_credentials_nothing_is_asked(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     with pytest.raises(InputError, match="--cloud: gcp: there are no credentials; run `gcloud auth"):
-        fetch(Question((HERE,), NOW), lambda *_: None)
+        fetch(AskedRegions((HERE,), NOW), lambda *_: None)

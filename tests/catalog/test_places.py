@@ -3,7 +3,7 @@
 import pytest
 from tests.factories import node, node_pool
 
-from karpool.catalog.places import Place, ZoneName, is_region, place_of, places_of_cluster
+from karpool.catalog.places import CloudRegion, ZoneName, is_region, place_of, places_of_cluster
 from karpool.model.labels import REGION, ZONE, ZONE_ID
 from karpool.model.nodepool import NodeClassRef
 
@@ -41,8 +41,8 @@ def test_zones_carry_the_ids_that_nodes_show() -> None:
         node("d", zone="us-central1-a"),
     ]
     assert places_of_cluster(nodes) == (
-        Place("aws", "us-east-1", (ZoneName("us-east-1a", "use1-az6"), ZoneName("us-east-1b"))),
-        Place("gcp", "us-central1", (ZoneName("us-central1-a"),)),
+        CloudRegion("aws", "us-east-1", (ZoneName("us-east-1a", "use1-az6"), ZoneName("us-east-1b"))),
+        CloudRegion("gcp", "us-central1", (ZoneName("us-central1-a"),)),
     )
 
 

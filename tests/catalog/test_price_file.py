@@ -8,7 +8,7 @@ import pytest
 from tests.tables import row, table
 
 from karpool.catalog.instance_types import Catalog
-from karpool.catalog.places import Place, ZoneName
+from karpool.catalog.places import CloudRegion, ZoneName
 from karpool.catalog.price_file import ListedPrice, ListedRegion, PriceListFile, encode_price_list, read_price_list
 from karpool.catalog.pricing import node_price
 from karpool.catalog.sources import open_catalog
@@ -44,7 +44,7 @@ def price_list(**more: Any) -> dict[str, Any]:
     return {**made, **more}
 
 
-def opened(folder: Path, *places: Place, **more: Any) -> Catalog:
+def opened(folder: Path, *places: CloudRegion, **more: Any) -> Catalog:
     file = folder / "prices.json"
     file.write_text(json.dumps(price_list(**more)))
     return open_catalog(str(file), places=places)
@@ -55,31 +55,34 @@ def spot(catalog: Catalog, zone: str) -> float | None:
 
 
 def test_plans_name_cloud_region_day_and_source_of_a_file(tmp_path: Path) -> None:
-    here = [(o.source, o.cloud, o.region, o.date, o.known) for o in opened(tmp_path, Place("aws", "eu-west-1")).origins]
+    here = [
+        (o.source, o.cloud, o.region, o.date, o.known)
+        for o in opened(tmp_path, CloudRegion("aws", "eu-west-1")).origins
+    ]
     assert here == [("EC2", "aws", "eu-west-1", "2026-11-18", True)]
     everywhere = [origin.region for origin in opened(tmp_path).origins]
     assert everywhere == ["eu-west-1", "us-east-2"]
-    elsewhere = opened(tmp_path, Place("aws", "sa-east-1"), Place("gcp", "us-central1"))
+    elsewhere = opened(tmp_path, CloudRegion("aws", "sa-east-1"), CloudRegion("gcp", "us-central1"))
     assert [(o.region, o.known) for o in elsewhere.origins] == [("sa-east-1", False)]
     assert node_price(elsewhere, {INSTANCE_TYPE: "m9.large", ZONE: "sa-east-1a"}) is None
 
 
 def test_machines_of_a_file_are_those_of_their_cloud(tmp_path: Path) -> None:
-    entry = opened(tmp_path, Place("aws", "eu-west-1")).by_name["m9.large"]
+    entry = opened(tmp_path, CloudRegion("aws", "eu-west-1")).by_name["m9.large"]
     assert entry.allocatable["pods"].units == 29
     assert entry.requirements["karpenter.k8s.aws/instance-family"].has("m9")
     assert node_price(opened(tmp_path), {INSTANCE_TYPE: "m9.large", ZONE: "eu-west-1a"}) == 0.1
 
 
 def test_zones_have_the_names_of_the_account_that_asked(tmp_path: Path) -> None:
-    catalog = opened(tmp_path, Place("aws", "eu-west-1"))
+    catalog = opened(tmp_path, CloudRegion("aws", "eu-west-1"))
     assert (spot(catalog, "eu-west-1b"), spot(catalog, "eu-west-1a")) == (0.03, None)
     offered = {o.zone: o.available for o in catalog.by_name["m9.large"].offerings if o.capacity_type == SPOT}
     assert offered == {"eu-west-1a": True, "eu-west-1b": True}
 
 
 def test_a_node_that_shows_another_zone_id_proves_another_account(tmp_path: Path) -> None:
-    catalog = opened(tmp_path, Place("aws", "eu-west-1", (ZoneName("eu-west-1a", "euw1-az1"),)))
+    catalog = opened(tmp_path, CloudRegion("aws", "eu-west-1", (ZoneName("eu-west-1a", "euw1-az1"),)))
     assert spot(catalog, "eu-west-1a") == 0.03
     # Of the other zone nobody knows which one it is: it costs what is usual.
     assert spot(catalog, "eu-west-1b") == 0.03

@@ -12,7 +12,7 @@ from karpool.catalog.notices import unmet_labels
 from karpool.catalog.places import places_of_cluster
 from karpool.catalog.pricing import by_price
 from karpool.catalog.sources import open_catalog
-from karpool.cli.catalog_options import CatalogOpener
+from karpool.cli.options.catalog_options import CatalogOpener
 from karpool.model.labels import REGION, ZONE, ZONE_ID
 from karpool.model.nodepool import NodeClassRef, NodePool
 from karpool.packing.templates import template_of

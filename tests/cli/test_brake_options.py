@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.test_decision_options import choices_of
 
-from karpool.cli.decision_options import decision_options, rule_options
 from karpool.cli.main import cli
+from karpool.cli.options.decision_options import decision_options, rule_options
 from karpool.cli.run import run
 from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.brakes.settings import BrakeSettings

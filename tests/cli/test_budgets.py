@@ -14,8 +14,8 @@ from tests.tables import row, table
 from karpool.cli.main import cli
 from karpool.disruption.budgets import allowed
 from karpool.model.nodepool import Budget, NodePool
-from karpool.report.budget_document import AllowedPart, BudgetCalendar, PoolCalendarPart, ReasonCalendarPart
-from karpool.report.budget_page import budget_page
+from karpool.report.calendars.budget_document import AllowedPart, BudgetCalendar, PoolCalendarPart, ReasonCalendarPart
+from karpool.report.calendars.budget_page import budget_page
 from karpool.wire.duration import parse_duration
 from karpool.wire.objects import encode_value
 

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from karpool.cli.decision_options import Choices, decision_options, rule_options, search_options
+from karpool.cli.options.decision_options import Choices, decision_options, rule_options, search_options
 from karpool.disruption.settings import DisruptionSettings, Weights
 
 

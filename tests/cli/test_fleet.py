@@ -13,18 +13,18 @@ import yaml
 from click.testing import CliRunner, Result
 from tests.tables import row, table
 
-from karpool.cli.catalog_options import CatalogOpener
-from karpool.cli.decision_options import Choices
 from karpool.cli.fleet import FleetWork, Member, members_of, plan_member
-from karpool.cli.input_options import KubeContext
 from karpool.cli.main import cli
-from karpool.cli.worker_options import Where
+from karpool.cli.options.catalog_options import CatalogOpener
+from karpool.cli.options.decision_options import Choices
+from karpool.cli.options.input_options import KubeContext
+from karpool.cli.options.worker_options import Where
 from karpool.cluster.node_groups import GroupOptions
 from karpool.disruption.settings import DisruptionSettings
 from karpool.packing.options import Options
-from karpool.report.document import BlockerPart
 from karpool.report.fleet_document import FleetRow, failed_row, fleet_document
 from karpool.report.fleet_table import print_fleet
+from karpool.report.plans.document import BlockerPart
 from karpool.report.terminal import Screen
 from karpool.wire.problems import InputError
 

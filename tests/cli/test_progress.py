@@ -11,7 +11,7 @@ from rich.progress import MofNCompleteColumn, Progress
 
 from karpool.cli.main import cli
 from karpool.cli.progress import progress, show
-from karpool.model.loading import read
+from karpool.model.reading.loading import read
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples")
 

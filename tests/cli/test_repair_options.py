@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from karpool.cli.decision_options import Choices, decision_options
+from karpool.cli.options.decision_options import Choices, decision_options
 from karpool.disruption.repair.defaults import DEFAULT_POLICIES
 from karpool.wire.problems import InputError
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from karpool.cli.main import cli
-from karpool.model.misspelt import probably_meant
+from karpool.model.reading.misspelt import probably_meant
 
 
 def run(*arguments: str) -> Result:

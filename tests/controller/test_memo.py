@@ -20,7 +20,7 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.controller import Controller
 from karpool.controller.store import ClusterStore
-from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal
+from karpool.disruption.candidates.eligibility import consolidation_refusal, emptiness_refusal, refusal
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decide import decide, first_commands

@@ -13,11 +13,11 @@ from tests.samples_nodepools import pool_manifest
 
 from karpool.cli.validate import warnings_about
 from karpool.disruption.budgets import allowed
-from karpool.disruption.pods import protected_until
+from karpool.disruption.candidates.pods import protected_until
+from karpool.disruption.candidates.windows import closed_until, in_grace
 from karpool.disruption.policies import Worth, saves_too_little, unbalanced
-from karpool.disruption.windows import closed_until, in_grace
 from karpool.model.labels import BALANCED_K, BUDGETS, DO_NOT_DISRUPT, GRACE_PERIOD, MINIMUM_SAVINGS
-from karpool.model.loading import Loaded, read
+from karpool.model.reading.loading import Loaded, read
 from karpool.model.reasons import Reason
 from karpool.model.validation import validate
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from tests.factories import node_claim, pod
 
-from karpool.disruption import costs
+from karpool.disruption.candidates import costs
 from karpool.model.labels import DISRUPTION_COST, OWN_DELETION_COST, POD_DELETION_COST
 from karpool.model.pod import Pod
 

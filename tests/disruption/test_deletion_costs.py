@@ -10,9 +10,9 @@ from tests.factories import pdb, pod
 
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.deletion_costs import LEAVING, MOST_NODES, cost_writes, leftovers, node_costs
-from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies_in_force import Policies
 from karpool.model.deletion_cost import cost_edit
 from karpool.model.labels import (

@@ -13,10 +13,10 @@ from tests.examples import examples
 from tests.packing.test_what_ifs import columns
 from tests.strategies import ZONES, Cluster
 
-from karpool.disruption.candidate import Candidate, price_of
+from karpool.disruption.candidates.candidate import Candidate, price_of
 from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.evaluate import Evaluator
+from karpool.disruption.methods.evaluate import Evaluator
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT, ZONE
 from karpool.model.requirements import Requirements

@@ -6,7 +6,7 @@ import pytest
 from tests.factories import Z1, Z2, Rule, instance_type, node_claim, node_pool
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.drift_detection import drift_of
+from karpool.disruption.candidates.drift_detection import drift_of
 from karpool.model.labels import (
     ARCH,
     CAPACITY_TYPE,

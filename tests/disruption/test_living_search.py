@@ -9,12 +9,12 @@ from tests.disruption.scenarios import NOW, NodeWithPods, cluster, node, pool_of
 from tests.disruption.test_several_new_nodes import SIZES
 
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.command import Cause
 from karpool.disruption.decide import Decision, decide
 from karpool.disruption.fleet_search.living_search import Ending, LivingSearch
 from karpool.disruption.fleet_search.target import SearchRequest, fingerprint
 from karpool.disruption.memo import Memo
-from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.packing.engine import Engine

@@ -20,7 +20,7 @@ from karpool.disruption.fleet_search.plan_summary import LowerBound
 from karpool.disruption.plan import Planner, context_of
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import DO_NOT_DISRUPT, ON_DEMAND, RESERVED
-from karpool.model.loading import load
+from karpool.model.reading.loading import load
 from karpool.packing.options import Options
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

@@ -6,9 +6,9 @@ from tests.factories import affinity_to
 
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.explain import explain_node
+from karpool.disruption.methods.single_node import single_node, single_refusal
 from karpool.disruption.plan import context_of
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
-from karpool.disruption.single_node import single_node, single_refusal
 from karpool.packing.options import Options
 
 APART = {"cpu": "1500m", "labels": {"app": "apart"}, "anti": [affinity_to({"app": "apart"})]}

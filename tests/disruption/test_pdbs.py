@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from tests.factories import pdb, pod
 
-from karpool.disruption.pdbs import PdbLimits, Waves, currently_reschedulable
+from karpool.disruption.candidates.pdbs import PdbLimits, Waves, currently_reschedulable
 from karpool.model.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from karpool.model.pod import Pod
 from karpool.model.selectors import LabelSelector, SelectorExpression

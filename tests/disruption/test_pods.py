@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from tests.factories import pod
 
-from karpool.disruption import pods
+from karpool.disruption.candidates import pods
 from karpool.model.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 
 NOW = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)

@@ -9,12 +9,12 @@ from tests.examples import examples
 from tests.packing.test_what_ifs import columns
 from tests.strategies import Cluster
 
-from karpool.disruption.candidate import Candidate, price_of
+from karpool.disruption.candidates.candidate import Candidate, price_of
 from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.evaluate import Evaluator, footprint_of
+from karpool.disruption.methods.evaluate import Evaluator, footprint_of
+from karpool.disruption.methods.search import Proposal
 from karpool.disruption.refusal_cache import Footprint, classes_with_room
-from karpool.disruption.search import Proposal
 from karpool.disruption.settings import DisruptionSettings
 from karpool.packing.scan import Scan
 

@@ -23,9 +23,9 @@ from tests.factories import Z1, Z2, instance_type, pdb
 
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.nodes import StateNode
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.command import Cause, Command, Method
-from karpool.disruption.search import Judged, Proposal, longest_prefix
+from karpool.disruption.methods.search import Judged, Proposal, longest_prefix
 from karpool.disruption.settings import Order, Partition
 from karpool.model.labels import (
     ARCH,

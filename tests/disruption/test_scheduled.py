@@ -9,7 +9,7 @@ from tests.factories import instance_type
 
 from karpool.catalog.instance_types import Catalog, InstanceType, Offering
 from karpool.disruption.command import Command
-from karpool.disruption.evaluate import Evaluator
+from karpool.disruption.methods.evaluate import Evaluator
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL, DisruptionSettings, Scoring
 from karpool.model.labels import DO_NOT_DISRUPT

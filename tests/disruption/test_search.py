@@ -2,7 +2,7 @@
 
 import pytest
 
-from karpool.disruption.search import STRATEGIES, UnknownStrategyError, strategy
+from karpool.disruption.methods.search import STRATEGIES, UnknownStrategyError, strategy
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 
 

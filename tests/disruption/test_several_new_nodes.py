@@ -13,7 +13,7 @@ from tests.factories import Z1, Z2, instance_type
 from karpool.catalog.instance_types import Catalog, Offering
 from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.evaluate import Evaluator
+from karpool.disruption.methods.evaluate import Evaluator
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVATION_ID, RESERVED, SPOT, ZONE

@@ -21,8 +21,8 @@ from karpool.disruption.fleet_search.straight_way import has_detours
 from karpool.disruption.plan import Plan, Planner, context_of, plan
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND
-from karpool.model.loading import load
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load
 from karpool.packing.options import Options
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

@@ -14,7 +14,7 @@ from karpool.disruption.fleet_search.target import Terms, names_of
 from karpool.disruption.plan import context_of
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
 from karpool.model.labels import DO_NOT_DISRUPT, POD_DELETION_COST
-from karpool.optimization.search import Machine, TargetFleet
+from karpool.optimization.search import TargetFleet, TargetMachine
 from karpool.packing.options import Options
 
 STAYS = {DO_NOT_DISRUPT: "true"}
@@ -38,7 +38,7 @@ def merged(fleet: Fleet, going: str, host: str) -> TargetFleet:
     for number in gone:
         guests.update(fleet.problem.pods_on(number))
     price = fleet.problem.price - float(fleet.problem.nodes.price[list(gone)].sum())
-    return TargetFleet(gone, (Machine(fleet.names.index(host), dict(guests)),), (), price, price)
+    return TargetFleet(gone, (TargetMachine(fleet.names.index(host), dict(guests)),), (), price, price)
 
 
 def followed(decision_pass: DecisionPass, target: str) -> list[tuple[str, ...]]:
@@ -84,7 +84,7 @@ def test_places_on_a_new_node_that_has_gone_again_are_given_up() -> None:
     a, b = (fleet.names.index(name) for name in "ab")
     kind = int(fleet.problem.kinds.price.argmin())
     guests = dict(Counter(fleet.problem.pods_on(a)) + Counter(fleet.problem.pods_on(b)))
-    pursuit = Pursuit(fleet, TargetFleet((a, b), (), (Machine(kind, guests),), 0.0, 0.0), spot_to_spot=False)
+    pursuit = Pursuit(fleet, TargetFleet((a, b), (), (TargetMachine(kind, guests),), 0.0, 0.0), spot_to_spot=False)
     pursuit.settle(Exchange((a,), (0,)), [0], {})
     pursuit.new[0].name = "new-1"
     assert next_step(decision_pass, pursuit) is None

@@ -4,8 +4,8 @@ import pytest
 from tests.disruption.scenarios import CATALOG, NOW, REFERENCE, NodeWithPods, cluster, node, pool_of
 
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.decide import Decision, decide
-from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies import Verdict, Worth, verdict
 from karpool.disruption.policies_in_force import Policies
 from karpool.model.labels import DO_NOT_DISRUPT

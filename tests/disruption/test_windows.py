@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from tests.factories import node_claim, node_pool
 
-from karpool.disruption.windows import closed_until, in_grace, reference_time, source_closed
+from karpool.disruption.candidates.windows import closed_until, in_grace, reference_time, source_closed
 from karpool.model.labels import GRACE_PERIOD
 from karpool.model.nodepool import NodeClaim, NodePool, PoolStatus
 from karpool.model.reasons import Reason

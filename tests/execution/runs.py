@@ -10,8 +10,8 @@ from tests.execution.world import START, World
 from tests.factories import claim_for, node, node_pool, pdb, pod
 
 from karpool.cluster.daemons import daemons
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.command import Cause, Command, Method, Move, Replacement
-from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, RecordEvent
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON

@@ -7,8 +7,8 @@ from tests.execution.runs import SETTINGS, Run, advanced, delete_command, leftov
 from tests.execution.world import START, World
 from tests.factories import pod, taint
 
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.command import Cause, Command, Method
-from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import (
     Action,
     AddTaint,

@@ -12,8 +12,8 @@ from tests.factories import pod
 from karpool.disruption.brakes.failures import FailureCause, failed_command
 from karpool.disruption.brakes.ledger import ledger_of
 from karpool.disruption.brakes.stop import Stop
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.command import Command
-from karpool.disruption.pdbs import PdbLimits
 from karpool.execution.actions import Action, DeleteClaim
 from karpool.execution.advance import advance
 from karpool.execution.fresh_facts import FreshNode

@@ -10,7 +10,7 @@ from tests.factories import pod
 
 from karpool.disruption.brakes.doubt import doubts
 from karpool.disruption.brakes.stop import Stop
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.execution.actions import Action, DeleteClaim, EvictPod, RecordEvent, SetClaimCondition
 from karpool.execution.advance import advance
 from karpool.execution.fresh_facts import FreshFacts, FreshNode, changed_since

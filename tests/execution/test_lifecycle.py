@@ -8,8 +8,8 @@ from tests.execution.world import START, World
 from tests.factories import amounts, claim_for, node, node_claim, node_pool, taint
 from tests.factories.devices import DRIVER, devices, slice_of
 
-from karpool.disruption.pdbs import PdbLimits
-from karpool.disruption.windows import source_closed
+from karpool.disruption.candidates.pdbs import PdbLimits
+from karpool.disruption.candidates.windows import source_closed
 from karpool.execution.actions import (
     Action,
     AddFinalizer,

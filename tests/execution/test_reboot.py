@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.factories import claim_for, node, pod
 
 from karpool.disruption.brakes.stop import Stop
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.execution import actions as a
 from karpool.execution.advance import advance
 from karpool.execution.reboot import FENCE

@@ -71,7 +71,7 @@ def test_the_log_of_a_real_api_server_is_a_history(kubernetes_programs: Path, tm
     assert len(born) - len(gone) == 1
     # Whoever was not scaled down was evicted, and came again.
     causes = [record.cause for record in records if isinstance(record, r.Leaving)]
-    assert causes.count(r.Cause.DELETED) == 5
-    assert len(born) == 6 + causes.count(r.Cause.EVICTED)
+    assert causes.count(r.LeaveCause.DELETED) == 5
+    assert len(born) == 6 + causes.count(r.LeaveCause.EVICTED)
     again = replayed(path, "catalog: kwok\npolicies: {as-recorded: {decisions: {search: prefix}}}\n")["as-recorded"]
     assert again["podsAtEnd"] == 1

@@ -12,7 +12,7 @@ from tests.live.https import Answer, Client, eventually
 from tests.samples_nodepools import ALLOWED, CLASS, CONTROLLER, REFUSED, pool_manifest, wanting
 
 from karpool.live.crds import MANAGED_BY, NAMES, OWNER, definition, definitions, is_ours
-from karpool.model.loading import read
+from karpool.model.reading.loading import read
 from karpool.model.validation import validate
 from karpool.wire.problems import Problem
 

@@ -32,13 +32,13 @@ from karpool.live.resources import NODE_OVERLAYS, collection_of
 from karpool.live.snapshot_file import encode_snapshot
 from karpool.model.headroom import headroom_of
 from karpool.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION
-from karpool.model.loading import load, read
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load, read
 from karpool.packing.options import Options
 from karpool.provisioning.pool_hash import HASH_VERSION, hash_annotations, pool_hash
-from karpool.report.assemble import plan_document
-from karpool.report.document import to_json
+from karpool.report.plans.assemble import plan_document
+from karpool.report.plans.document import to_json
 from karpool.wire.sources import ManifestSource, read_source
 
 LATER = "2036-11-15T12:00:00Z"

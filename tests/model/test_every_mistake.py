@@ -14,7 +14,7 @@ from tests.examples import examples
 from tests.tables import row, table
 
 from karpool.cli.main import cli
-from karpool.model.loading import read
+from karpool.model.reading.loading import read
 from karpool.model.validation import validate
 from karpool.wire.problems import Problem
 

@@ -8,11 +8,11 @@ from tests.factories import pod
 from tests.factories.buffers import capacity_buffer, deployment, pod_template
 
 from karpool.model.capacity_buffer import CapacityBuffer
-from karpool.model.decoding import read_object
 from karpool.model.headroom import MOST_PODS, headroom_of, with_headroom
-from karpool.model.kinds import KINDS
 from karpool.model.objects import Objects
 from karpool.model.pod import EphemeralVolume, Volume
+from karpool.model.reading.decoding import read_object
+from karpool.model.reading.kinds import KINDS
 
 CHUNK: dict[str, Any] = {"cpu": "1500m", "memory": None}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from karpool.cluster.volumes import VolumeIndex
-from karpool.model.loading import Loaded, load, read
+from karpool.model.reading.loading import Loaded, load, read
 from karpool.wire.problems import InputError
 from karpool.wire.quantity import parse_quantity
 

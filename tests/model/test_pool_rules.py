@@ -9,8 +9,8 @@ from tests.samples_nodepools import ALLOWED, CLASS, CONTROLLER, REFUSED, pool_ma
 
 from karpool.cli.validate import warnings_about
 from karpool.model.annotations import grace_period
-from karpool.model.loading import Loaded, load, read
 from karpool.model.nodepool import NodePool
+from karpool.model.reading.loading import Loaded, load, read
 from karpool.model.validation import validate
 from karpool.wire.duration import NEVER, parse_duration
 from karpool.wire.problems import InputError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
+from karpool.model.reading.loading import load
 from karpool.model.validation import validate
 from karpool.wire.duration import NEVER, parse_duration
 from karpool.wire.problems import InputError

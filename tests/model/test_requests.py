@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karpool.model.loading import load
 from karpool.model.pod import Pod
+from karpool.model.reading.loading import load
 from karpool.model.requests import effective_requests
 from karpool.wire.quantity import parse_quantity
 

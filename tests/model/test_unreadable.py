@@ -6,8 +6,8 @@ from tests.factories import claim_for, node, node_claim, pod, pvc
 from tests.factories.unreadable import SPOILT, unreadable
 
 from karpool.live.resources import resource_of
-from karpool.model.kinds import KINDS
-from karpool.model.unreadable import UNKNOWN, stand_in, unidentified, unreadable_reason
+from karpool.model.reading.kinds import KINDS
+from karpool.model.reading.unreadable import UNKNOWN, stand_in, unidentified, unreadable_reason
 
 
 def test_a_pod_keeps_its_node_and_the_field_that_cannot_be_read_is_named() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from karpool.model.loading import load, read
+from karpool.model.reading.loading import load, read
 from karpool.model.validation import validate
 from karpool.wire.problems import Problem
 

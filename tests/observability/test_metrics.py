@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from karpool import __version__
-from karpool.observability.metrics import Disruption, Metrics, PoolSample
+from karpool.observability.metrics import DisruptedClaim, Metrics, PoolSample
 from karpool.observability.series import COUNTERS, GAUGES, HISTOGRAMS, PREFIX
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
@@ -21,7 +21,7 @@ def test_what_happens_is_counted_under_the_names_of_karpenter() -> None:
     metrics = Metrics()
     metrics.claim_created("general", "provisioned")
     metrics.claim_created("general", "provisioned")
-    gone = Disruption(
+    gone = DisruptedClaim(
         pool="general",
         reason="Underutilized",
         capacity_type="spot",

@@ -21,9 +21,9 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.controller.store import ClusterStore
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop, Stops
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.command import Cause, Command, Method, Replacement, TerminateFirst
 from karpool.disruption.decide import Decision, decide
-from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.execution.actions import RecordEvent
@@ -32,9 +32,9 @@ from karpool.execution.tickets import COMMAND, REPLACES, Ticket
 from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements
 from karpool.observability.metrics import Metrics
-from karpool.operator.bound_meter import BoundMeter, Work, in_a_thread
 from karpool.operator.decision_reporter import DecisionReporter
 from karpool.operator.journal import Journal, JournalSettings
+from karpool.operator.meters.bound_meter import BoundMeter, Work, in_a_thread
 from karpool.optimization.programme import SolverError
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options

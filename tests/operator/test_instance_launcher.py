@@ -21,7 +21,7 @@ from karpool.live.writer import CacheFeeds, Writer
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
-from karpool.operator.instance_launcher import InstanceLauncher
+from karpool.operator.instances.instance_launcher import InstanceLauncher
 from karpool.operator.providers.protocol import InsufficientCapacityError, LaunchedInstance, LaunchError
 from karpool.wire.objects import encode_value
 

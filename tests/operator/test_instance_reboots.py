@@ -11,7 +11,7 @@ from karpool.controller.store import ClusterStore
 from karpool.execution import actions as a
 from karpool.live.writer import Writer
 from karpool.model.labels import REBOOT_ISSUED, REBOOT_REFUSED
-from karpool.operator.instance_reboots import InstanceReboots
+from karpool.operator.instances.instance_reboots import InstanceReboots
 from karpool.operator.providers.protocol import Instances, LaunchError, RebootError
 
 ASK = a.RebootInstance("n1", "claim-n1", "op-1")

@@ -19,7 +19,7 @@ from karpool.model.nodepool import NodeClaim, NodeClaimSpec, PoolRequirement
 from karpool.model.reasons import Reason
 from karpool.model.requirements import Requirements
 from karpool.operator.journal import Journal, JournalSettings
-from karpool.report.journal_records import NodeFacts, RolledBackRecord
+from karpool.report.journals.journal_records import NodeRecord, RolledBackRecord
 from karpool.wire.objects import Metadata
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -264,7 +264,7 @@ def test_what_nodes_are_is_told_once_and_again_in_a_new_file(tmp_path: Path) -> 
     path = tmp_path / "journal.jsonl"
     journal = Journal(JournalSettings(path=path, largest=1_500))
     small, large = (
-        NodeFacts(name=name, node_pool="web", instance_type=name, capacity_type="spot", zone="a", price_per_hour=0.1)
+        NodeRecord(name=name, node_pool="web", instance_type=name, capacity_type="spot", zone="a", price_per_hour=0.1)
         for name in ("small", "large")
     )
 

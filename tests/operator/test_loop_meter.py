@@ -6,7 +6,7 @@ import time
 from structlog.testing import capture_logs
 
 from karpool.live.process import background
-from karpool.operator.loop_meter import LoopMeter
+from karpool.operator.meters.loop_meter import LoopMeter
 
 LIMIT = 0.05
 

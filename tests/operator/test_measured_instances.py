@@ -8,7 +8,7 @@ import pytest
 from tests.factories import node_claim
 
 from karpool.model.nodepool import NodeClaim
-from karpool.operator.measured_instances import measured
+from karpool.operator.instances.measured_instances import measured
 from karpool.operator.providers.protocol import (
     Instances,
     InsufficientCapacityError,

@@ -17,9 +17,9 @@ from karpool.model.node import Node
 from karpool.model.nodepool import Budget, NodeClaim, NodePool
 from karpool.model.pod import Pod
 from karpool.observability.metrics import Metrics, PoolSample
-from karpool.operator.disruption_meter import measure_disruptions
+from karpool.operator.meters.disruption_meter import measure_disruptions
+from karpool.operator.meters.pool_statistics import PoolStatistics
 from karpool.operator.pool_nodes import PoolNodes
-from karpool.operator.pool_statistics import PoolStatistics
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 TYPES = default_catalog()

@@ -2,7 +2,7 @@ from tests.factories import node, pod
 from tests.factories.unreadable import unreadable
 
 from karpool.controller.store import ClusterStore
-from karpool.operator.unreadable_meter import UnreadableMeter
+from karpool.operator.meters.unreadable_meter import UnreadableMeter
 
 
 def test_objects_that_cannot_be_read_are_counted_until_they_can_be_or_are_gone() -> None:

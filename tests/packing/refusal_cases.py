@@ -22,7 +22,7 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.packing.refusal_messages import NODES, Refusal, Rule
+from karpool.packing.refusal_messages import NODES, Refusal, RefusalRule
 from karpool.packing.refusals import refusals
 
 DRIVER = "csi.example.com"
@@ -46,7 +46,7 @@ class Case:
     closed: Collection[str] = ()
     options: Options = field(default_factory=Options)
     asked: dict[str, Any] = field(default_factory=dict)
-    expect: Sequence[tuple[int, str, Rule]]
+    expect: Sequence[tuple[int, str, RefusalRule]]
     says: str
 
     def ask(self) -> tuple[Refusal, ...]:
@@ -72,13 +72,13 @@ def explained(
         return {key: refusals(engine, pods.rows[key]) for key in placement.result().unplaced}
 
 
-def on_nodes(name: str, *, pod: Pod, nodes: Sequence[Node], rule: Rule, says: str, **rest: Any) -> Case:
+def on_nodes(name: str, *, pod: Pod, nodes: Sequence[Node], rule: RefusalRule, says: str, **rest: Any) -> Case:
     """A case without new nodes, in which all nodes refuse by one rule."""
     asked = {"existing_only": True}
     return Case(name=name, pod=pod, nodes=nodes, asked=asked, expect=[(len(nodes), NODES, rule)], says=says, **rest)
 
 
-def in_pool(name: str, *, pod: Pod, pool: NodePool, rule: Rule, says: str, count: int = 2, **rest: Any) -> Case:
+def in_pool(name: str, *, pod: Pod, pool: NodePool, rule: RefusalRule, says: str, count: int = 2, **rest: Any) -> Case:
     """A case without nodes, in which the only pool refuses by a rule."""
     expect = [(count, f"pool {pool.name}", rule)]
     return Case(name=name, pod=pod, pools=[pool], expect=expect, says=f"pool {pool.name}: {says}", **rest)

@@ -25,7 +25,7 @@ from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
-from karpool.packing.refusal_messages import Rule
+from karpool.packing.refusal_messages import RefusalRule
 from karpool.packing.refusals import refusals, why_unplaced
 
 DRA = Options(ignore_dra_requests=False)
@@ -64,7 +64,7 @@ def why(objects: Objects, only: Pod, gone: Sequence[str] = ("a",), options: Opti
     with engine.what_if() as trial:
         trial.remove([snapshot.nodes.rows[name] for name in gone])
         assert trial.place([row]).unplaced == [row]
-        assert all(entry.rule in (Rule.DEVICES, Rule.REFUSED) for entry in refusals(engine, row))
+        assert all(entry.rule in (RefusalRule.DEVICES, RefusalRule.REFUSED) for entry in refusals(engine, row))
         return why_unplaced(engine, row)
 
 

@@ -9,7 +9,7 @@ from tests.packing.refusal_cases import on_nodes
 from karpool.model.labels import ARCH, HOSTNAME
 from karpool.model.pod import Pod
 from karpool.model.scheduling import NodeExpression, NodeTerm
-from karpool.packing.refusal_messages import Rule
+from karpool.packing.refusal_messages import RefusalRule
 
 LOCAL = {
     "persistent_volumes": (local_volume("disk", "a"), local_volume("far", "z")),
@@ -39,7 +39,7 @@ SAYS = {
 @pytest.mark.parametrize(("how", "bound", "taints"), [*product(PODS, ([], [HOLDS_A_DISK]), ((), ("team=red",)))])
 def test_a_pod_that_keeps_to_a_host_is_told_so(how: str, bound: list[Pod], taints: tuple[str, ...]) -> None:
     nodes = [node("a", taints=taints), node("b", taints=taints)]
-    case = on_nodes("", pod=PODS[how], nodes=nodes, rule=Rule.LABEL, says="", others=LOCAL, bound=bound)
+    case = on_nodes("", pod=PODS[how], nodes=nodes, rule=RefusalRule.LABEL, says="", others=LOCAL, bound=bound)
     (found,) = case.ask()
     assert found.count == 2
     assert found.detail in ({"taint team=red:NoSchedule"} if taints else SAYS.get(how, {f"requires {Z}"}))

@@ -19,7 +19,7 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import ZONE
 from karpool.model.objects import Objects
 from karpool.packing.engine import Engine
-from karpool.packing.refusal_messages import NODES, Refusal, Rule, sentence
+from karpool.packing.refusal_messages import NODES, Refusal, RefusalRule, sentence
 from karpool.packing.refusals import refusals
 
 
@@ -52,19 +52,19 @@ def test_rules_that_only_together_leave_no_zone_are_named_together() -> None:
         "",
         pod=pod(near=[near], anti=[far], cpu=10),
         pool=node_pool(),
-        rule=Rule.AFFINITY,
+        rule=RefusalRule.AFFINITY,
         says="",
         bound=bound,
         nodes=[N1],
     )
     assert case.ask()[-1] == Refusal(
-        1, "pool default", Rule.AFFINITY, "zone affinity and zone anti-affinity together leave no place"
+        1, "pool default", RefusalRule.AFFINITY, "zone affinity and zone anti-affinity together leave no place"
     )
 
 
 def test_a_long_sentence_counts_what_it_leaves_out() -> None:
-    many = [Refusal(9 - i, NODES, Rule.TAINT, f"taint {i}") for i in range(5)]
-    pools = [Refusal(1, f"pool {i}", Rule.TAINT, "taint") for i in range(3)]
+    many = [Refusal(9 - i, NODES, RefusalRule.TAINT, f"taint {i}") for i in range(5)]
+    pools = [Refusal(1, f"pool {i}", RefusalRule.TAINT, "taint") for i in range(3)]
     assert sentence([*many, *pools]) == (
         "9 nodes: taint 0; 8: taint 1; 7: taint 2; pool 0: taint; pool 1: taint; and 3 other reasons"
     )

@@ -27,10 +27,10 @@ from karpool.model.scheduling import untolerated
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.refusals import FITS, STEP
 from karpool.packing.options import Options
-from karpool.packing.refusal_messages import NODES, Rule
+from karpool.packing.refusal_messages import NODES, RefusalRule
 from karpool.packing.refusals import essential_levels, node_codes, refusals
 
-KINDS = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}
+KINDS = {GroupKind.SPREAD: RefusalRule.SPREAD, GroupKind.AFFINITY: RefusalRule.AFFINITY}
 
 
 def twin_levels(rules: Constraints) -> list[Level]:
@@ -42,30 +42,30 @@ def twin_levels(rules: Constraints) -> list[Level]:
     ]
 
 
-def twin_rules(node: Any, rider: Any, level: Level, topology: Any, *, shut: bool) -> list[tuple[bool, Rule]]:
+def twin_rules(node: Any, rider: Any, level: Level, topology: Any, *, shut: bool) -> list[tuple[bool, RefusalRule]]:
     """Every check of a node in order, with whether it passes."""
     labels, rules = node.state.labels, rider.constraints
     checks = [
-        (untolerated(node.state.taints, level.tolerations) is None, Rule.TAINT),
-        (labels_satisfy(labels, level.requirements.without(HOSTNAME)), Rule.LABEL),
-        (not rules.volumes or any(labels_satisfy(labels, wanted) for wanted in rules.volumes), Rule.VOLUME),
-        (node._attaches(rules.attached), Rule.ATTACH_LIMIT),
-        (not clash(rules.ports, node.ports), Rule.PORT),
-        (min(node.free.values()) >= 0, Rule.NOT_ENOUGH),
-        (all(amount <= node.free[name] for name, amount in rider.requests.items()), Rule.NOT_ENOUGH),
-        (labels_satisfy(labels, level.requirements), Rule.LABEL),
+        (untolerated(node.state.taints, level.tolerations) is None, RefusalRule.TAINT),
+        (labels_satisfy(labels, level.requirements.without(HOSTNAME)), RefusalRule.LABEL),
+        (not rules.volumes or any(labels_satisfy(labels, wanted) for wanted in rules.volumes), RefusalRule.VOLUME),
+        (node._attaches(rules.attached), RefusalRule.ATTACH_LIMIT),
+        (not clash(rules.ports, node.ports), RefusalRule.PORT),
+        (min(node.free.values()) >= 0, RefusalRule.NOT_ENOUGH),
+        (all(amount <= node.free[name] for name, amount in rider.requests.items()), RefusalRule.NOT_ENOUGH),
+        (labels_satisfy(labels, level.requirements), RefusalRule.LABEL),
     ]
     for group in topology.constraining(rider.pod, level):
         passes = group.key in labels and topology._allows(group, rider.pod, level, labels[group.key])
-        checks.append((passes, KINDS.get(group.kind, Rule.ANTI_AFFINITY)))
-    return [*checks, (not shut, Rule.CLOSED)]
+        checks.append((passes, KINDS.get(group.kind, RefusalRule.ANTI_AFFINITY)))
+    return [*checks, (not shut, RefusalRule.CLOSED)]
 
 
 def twin_refusals(objects: Objects, catalog: Catalog, pod: Pod, gone: Collection[str], closed: Collection[str]) -> Any:
     """How many nodes refuse a pod by which rule, found out by walking objects."""
     scene = twin._Scene(objects, catalog, [pod], gone, Options())
     (rider,), topology = scene.riders(), scene.topology()
-    counts: Counter[Rule] = Counter()
+    counts: Counter[RefusalRule] = Counter()
     for node in scene.destinations():
         failed = []
         for level in twin_levels(rider.constraints):
@@ -105,9 +105,9 @@ def test_the_kernel_blames_the_same_rules_as_a_walk_over_objects(data: st.DataOb
         ),
     )
     for row, listed in refused.items():
-        if listed[:1] and listed[0].rule is Rule.REFUSED:
+        if listed[:1] and listed[0].rule is RefusalRule.REFUSED:
             continue
-        counts: Counter[Rule] = Counter()
+        counts: Counter[RefusalRule] = Counter()
         for entry in listed:
             counts[entry.rule] += entry.count
         assert counts == twin_refusals(after, catalog, pods.get(row), gone, closed)
@@ -125,7 +125,7 @@ def test_every_live_node_and_every_pool_has_exactly_one_reason(cluster: Cluster)
         placement = trial.place(moving)
         for row in placement.unplaced:
             listed = refusals(engine, row)
-            if listed[0].rule is Rule.REFUSED:
+            if listed[0].rule is RefusalRule.REFUSED:
                 continue
             live = np.flatnonzero(engine.memory["live"][: len(nodes.states)])
             levels = essential_levels(engine, int(pods.class_of[row]))
@@ -137,4 +137,4 @@ def test_every_live_node_and_every_pool_has_exactly_one_reason(cluster: Cluster)
             assert sorted(entry.what for entry in by_pools) == sorted(
                 f"pool {pool.name}" for pool in cluster.objects.node_pools
             )
-            assert {entry.rule for entry in by_pools}.isdisjoint({Rule.REFUSED, Rule.RESERVED})
+            assert {entry.rule for entry in by_pools}.isdisjoint({RefusalRule.REFUSED, RefusalRule.RESERVED})

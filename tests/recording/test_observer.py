@@ -112,7 +112,7 @@ def test_an_eviction_names_its_cause_and_why_the_node_goes(recorded: Recorded) -
     recorded.observer.listed(Objects(nodes=(there,), node_claims=(claim,), pods=(web(),)), at(0))
     list(recorded.said())
     recorded.observer.saw("Pod", leaving(web(), "EvictionByEvictionAPI"), at(30))
-    assert list(recorded.said()) == [r.Leaving(t=30.0, pod=0, cause=r.Cause.EVICTED, because="Underutilized")]
+    assert list(recorded.said()) == [r.Leaving(t=30.0, pod=0, cause=r.LeaveCause.EVICTED, because="Underutilized")]
 
 
 def test_a_pod_that_has_to_be_gone_when_its_node_has_is_forced_out(recorded: Recorded) -> None:
@@ -126,14 +126,14 @@ def test_a_pod_that_has_to_be_gone_when_its_node_has_is_forced_out(recorded: Rec
     recorded.observer.saw("Pod", leaving(web()), at(30))
     recorded.observer.saw("Pod", web_2, at(30))
     causes = [record.cause for record in recorded.said() if isinstance(record, r.Leaving)]
-    assert causes == [r.Cause.FORCED, r.Cause.DELETED]
+    assert causes == [r.LeaveCause.FORCED, r.LeaveCause.DELETED]
 
 
 def test_a_pod_that_is_scaled_down_is_no_eviction(recorded: Recorded) -> None:
     recorded.observer.saw("Pod", web(), at(0))
     list(recorded.said())
     recorded.observer.saw("Pod", leaving(web()), at(30))
-    assert list(recorded.said()) == [r.Leaving(t=30.0, pod=0, cause=r.Cause.DELETED)]
+    assert list(recorded.said()) == [r.Leaving(t=30.0, pod=0, cause=r.LeaveCause.DELETED)]
 
 
 def test_a_completed_pod_ends_and_is_not_born_again(recorded: Recorded) -> None:

@@ -22,4 +22,4 @@ def test_it_is_small_whole_and_of_a_simulated_cluster() -> None:
     assert history.time == 12 * 3600
     assert {pod.metadata.namespace for pod in history.templates.values()} == {"default"}
     causes = {record.cause for record in records if isinstance(record, r.Leaving)}
-    assert {r.Cause.EVICTED, r.Cause.DELETED} <= causes
+    assert {r.LeaveCause.EVICTED, r.LeaveCause.DELETED} <= causes

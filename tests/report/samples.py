@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from karpool.model.reasons import Reason
-from karpool.report.costs_document import CostGroupPart, CostPart, CostsPart
-from karpool.report.document import (
+from karpool.report.costs.costs_document import CostGroupPart, CostPart, CostsPart
+from karpool.report.plans.document import (
     AlternativePart,
     BlockerPart,
     CurvePart,

@@ -22,8 +22,8 @@ from karpool.disruption.plan import context_of
 from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings
 from karpool.model.labels import INSTANCE_TYPE
 from karpool.packing.options import Options
-from karpool.report.assemble import explanation, plan_document
-from karpool.report.document import ExplanationDocument
+from karpool.report.plans.assemble import explanation, plan_document
+from karpool.report.plans.document import ExplanationDocument
 
 # Drift replaces the node by as many as its pods need: its pool has become one of small nodes.
 DRIFTED = [node("a", "huge", pods=[{"cpu": "1500m"}, {"cpu": "1500m"}], claim={"drifted": True})]

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from tests.tables import row, table
 
-from karpool.model.loading import read as read_files
-from karpool.report.check_results import CheckResult, Checks, validation_results
-from karpool.report.junit import junit
-from karpool.report.sarif import sarif
+from karpool.model.reading.loading import read as read_files
+from karpool.report.checks.check_results import CheckResult, Checks, validation_results
+from karpool.report.checks.junit import junit
+from karpool.report.checks.sarif import sarif
 from karpool.wire.problems import Problem
 
 

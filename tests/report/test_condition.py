@@ -3,7 +3,7 @@
 import pytest
 from tests.tables import row, table
 
-from karpool.report.condition import ConditionError, Metric, parse_condition, told
+from karpool.report.plans.condition import ConditionError, Metric, parse_condition, told
 
 METRICS = {"savings": Metric(("%", "$/h", "$/month"), "m"), "nodes": Metric(("",), "m"), "lost": Metric(("",), "m")}
 VALUES = {"savings": {"%": 25.0, "$/h": 2.0, "$/month": 1460.0}, "nodes": {"": 10.0}, "lost": {"": None}}

@@ -20,10 +20,10 @@ from karpool.disruption.plan import Planner, context_of
 from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
-from karpool.report.cost_shares import node_shares
-from karpool.report.costs import CostTally, Grouping, GroupingError, read_grouping
-from karpool.report.costs_document import CostsPart
-from karpool.report.costs_table import print_costs
+from karpool.report.costs.cost_shares import node_shares
+from karpool.report.costs.costs import CostTally, Grouping, GroupingError, read_grouping
+from karpool.report.costs.costs_document import CostsPart
+from karpool.report.costs.costs_table import print_costs
 from karpool.report.terminal import Screen
 
 SETTINGS = DisruptionSettings(search=PREFIX)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.report import samples
 
-from karpool.report.document import ExplanationDocument, PlacementPart, PlanDocument, TotalsPart, Unblock, to_json
+from karpool.report.plans.document import ExplanationDocument, PlacementPart, PlanDocument, TotalsPart, Unblock, to_json
 from karpool.wire.objects import decode_value
 
 CONTRACT = {

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from karpool.report.condition import Metric
-from karpool.report.plan_diff import DIFF_METRICS
-from karpool.report.plan_metrics import PLAN_METRICS
+from karpool.report.plans.condition import Metric
+from karpool.report.plans.plan_diff import DIFF_METRICS
+from karpool.report.plans.plan_metrics import PLAN_METRICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 

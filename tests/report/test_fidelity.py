@@ -2,10 +2,10 @@
 
 import pytest
 
-from karpool.report.fidelity import fidelities, fidelity_words
-from karpool.report.simulation_document import simulation_document
-from karpool.report.simulation_page import simulation_page
-from karpool.report.simulation_plots import NODES, deviation_lines, lines
+from karpool.report.simulations.fidelity import fidelities, fidelity_words
+from karpool.report.simulations.simulation_document import simulation_document
+from karpool.report.simulations.simulation_page import simulation_page
+from karpool.report.simulations.simulation_plots import NODES, deviation_lines, lines
 from karpool.virtual.compare import Comparison
 from karpool.virtual.recorder import ClusterSample, Run, RunSummary
 from karpool.virtual.scenario import RECORDED, Policy, Scenario

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from tests.tables import row, table
 
 from karpool.model.reasons import Reason
-from karpool.report.diff_words import diff_markdown, diff_words
-from karpool.report.document import NodeVerdict, PlanDocument, Savings, TotalsPart, Unschedulable
 from karpool.report.markdown import escaped
-from karpool.report.plan_diff import plan_diff
-from karpool.report.plan_markdown import plan_markdown
+from karpool.report.plans.diff_words import diff_markdown, diff_words
+from karpool.report.plans.document import NodeVerdict, PlanDocument, Savings, TotalsPart, Unschedulable
+from karpool.report.plans.plan_diff import plan_diff
+from karpool.report.plans.plan_markdown import plan_markdown
 
 HOSTILE = "a|b`c`<img src=x onerror=alert(1)>@team #12 [x](http://evil) www.evil.example **b** $x^2$\n# h\x1b[31m\u202e"
 

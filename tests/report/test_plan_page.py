@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from tests.report import samples
 
 from karpool.model.reasons import Reason
-from karpool.report.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PricesPart
-from karpool.report.plan_page import plan_page
+from karpool.report.plans.document import Drawing, DrawnNode, DrawnPod, PlanDocument, PricesPart
+from karpool.report.plans.plan_page import plan_page
 
 HOSTILE = "</script><script>alert(1)</script><!--$data&lt;\u2028"
 

@@ -2,9 +2,16 @@ from msgspec.structs import replace
 from tests.report import samples
 from tests.tables import row, table
 
-from karpool.report.document import CurvePart, PlanDocument, Savings
-from karpool.report.forecast_document import ForecastCounts, ForecastPart
-from karpool.report.plan_words import bound_words, curve_words, forecast_words, nothing_words, plan_words, price_row
+from karpool.report.plans.document import CurvePart, PlanDocument, Savings
+from karpool.report.plans.forecast_document import ForecastCounts, ForecastPart
+from karpool.report.plans.plan_words import (
+    bound_words,
+    curve_words,
+    forecast_words,
+    nothing_words,
+    plan_words,
+    price_row,
+)
 
 
 def with_curve(*points: tuple[int, float]) -> PlanDocument:

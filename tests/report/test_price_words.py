@@ -7,10 +7,10 @@ from msgspec.structs import replace as changed
 from karpool.catalog.instance_types import PriceOrigin
 from karpool.catalog.sources import open_catalog
 from karpool.report.price_words import prices_parts, prices_words
-from karpool.report.simulation_document import money_words, simulation_document
-from karpool.report.simulation_table import ROWS, difference, written
-from karpool.report.sweep_document import MeasurePart, SettingPart, SweepDocument, TrialPart
-from karpool.report.sweep_table import notes, numbers
+from karpool.report.simulations.simulation_document import money_words, simulation_document
+from karpool.report.simulations.simulation_table import ROWS, difference, written
+from karpool.report.simulations.sweep_document import MeasurePart, SettingPart, SweepDocument, TrialPart
+from karpool.report.simulations.sweep_table import notes, numbers
 from karpool.sweep.trial import TrialResult
 from karpool.virtual.compare import Comparison, run
 from karpool.virtual.scenario import read_scenario

@@ -8,13 +8,13 @@ import pytest
 from tests.sweep.worlds import NOWHERE, Workers
 
 from karpool.model.objects import Objects
-from karpool.report.sweep_document import SweepDocument, sweep_document, to_json
-from karpool.report.sweep_table import notes
+from karpool.report.simulations.sweep_document import SweepDocument, sweep_document, to_json
+from karpool.report.simulations.sweep_table import notes
 from karpool.sweep.dimensions import read_dimension
 from karpool.sweep.driver import Sweep
 from karpool.sweep.methods import Grid
 from karpool.sweep.trial import SweepInput
-from karpool.virtual.demand import Demand
+from karpool.virtual.replays.demand import Demand
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from tests.report import samples
 
 from karpool.model.reasons import Reason
-from karpool.report.document import AlonePart, ExplanationDocument, GroupPart, InPlanPart, PlanDocument
-from karpool.report.explain_table import print_explanation
-from karpool.report.plan_table import print_plan
+from karpool.report.plans.document import AlonePart, ExplanationDocument, GroupPart, InPlanPart, PlanDocument
+from karpool.report.plans.explain_table import print_explanation
+from karpool.report.plans.plan_table import print_plan
 from karpool.report.terminal import Screen, is_plain
 
 
@@ -251,5 +251,5 @@ def test_a_pipe_is_plain() -> None:
 
 
 def test_rich_is_loaded_only_to_print() -> None:
-    code = "import sys, karpool.cli.plan, karpool.report.plan_page; sys.exit('rich' in sys.modules)"
+    code = "import sys, karpool.cli.plan, karpool.report.plans.plan_page; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own code

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from karpool.catalog.sources import open_catalog
-from karpool.report.simulation_journal import SimulationJournal
-from karpool.report.timeline import Timeline
-from karpool.report.timeline_document import TimelineCommand, TimelineDocument
+from karpool.report.journals.simulation_journal import SimulationJournal
+from karpool.report.journals.timeline import Timeline
+from karpool.report.journals.timeline_document import TimelineCommand, TimelineDocument
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import run
 from karpool.virtual.scenario import read_scenario

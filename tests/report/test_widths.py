@@ -14,7 +14,7 @@ from rich.text import Text
 from tests.report import samples
 
 from karpool.cli.main import cli
-from karpool.report.plan_table import print_plan
+from karpool.report.plans.plan_table import print_plan
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right, wrapped
 

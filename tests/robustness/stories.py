@@ -24,12 +24,12 @@ from karpool.virtual.curves import Curve, CurveStep
 from karpool.virtual.scenario import (
     AutoscalerSettings,
     Decisions,
-    NodeGroup,
     Policy,
     Protection,
     Scenario,
+    ScenarioNodeGroup,
+    ScenarioWorkload,
     Shortage,
-    Workload,
 )
 from karpool.wire.duration import Duration
 from karpool.wire.objects import Metadata
@@ -82,7 +82,7 @@ def draw_story(rng: random.Random, kind: Kind, windows: tuple[Window, ...]) -> S
     workloads = [_workload(rng, kind, number, lost) for number in range(count)]
     if rng.random() < 0.4 and not compacted:
         workloads.append(_jobs(rng, kind))
-    workloads.append(Workload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m")))
+    workloads.append(ScenarioWorkload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m")))
     shortages = tuple(
         Shortage(start=_duration(window.start), length=_duration(window.end - window.start), zones=("test-zone-a",))
         for window in windows
@@ -90,7 +90,9 @@ def draw_story(rng: random.Random, kind: Kind, windows: tuple[Window, ...]) -> S
     )
     drawn = replace(_BASE, pools=pools, workloads=tuple(workloads), faults=shortages)
     if compacted:
-        group = NodeGroup(name=GROUP, instance_type="c-4x-amd64-linux", size=rng.randint(3, 6), most=10, zones=_ZONES)
+        group = ScenarioNodeGroup(
+            name=GROUP, instance_type="c-4x-amd64-linux", size=rng.randint(3, 6), most=10, zones=_ZONES
+        )
         group = replace(group, labels={"cloud.google.com/gke-nodepool": GROUP})
         drawn = replace(drawn, node_groups=(group,), autoscaler=_AUTOSCALER)
     searched = rng.random() < GLOBAL_SHARE
@@ -195,7 +197,7 @@ def _pool(rng: random.Random, name: str, zone: str) -> NodePool:
     return replace(pool, metadata=replace(pool.metadata, name=name), spec=spec)
 
 
-def _workload(rng: random.Random, kind: Kind, number: int, lost: Sequence[float]) -> Workload:
+def _workload(rng: random.Random, kind: Kind, number: int, lost: Sequence[float]) -> ScenarioWorkload:
     zone = _ZONES[number % 2] if kind is Kind.ZONED else ""
     sizes = ("700m", "1500m") if zone else _SIZES
     annotations = rng.choice(({}, {}, {DO_NOT_DISRUPT: "true"}, {DO_NOT_DISRUPT: "5m"}))
@@ -204,7 +206,7 @@ def _workload(rng: random.Random, kind: Kind, number: int, lost: Sequence[float]
     busy = STORMS[kind][0]
     if kind is Kind.HARMFUL and number < len(_HARMED):
         return _HARMED[number]
-    workload = Workload(
+    workload = ScenarioWorkload(
         name=f"app{number}",
         namespace="default" if kind is Kind.COMPACTED else rng.choice(NAMESPACES),
         kind=rng.choice(("Deployment", "Deployment", "StatefulSet")),
@@ -223,8 +225,8 @@ def _steps(*steps: tuple[float, int]) -> Curve:
 
 
 _HARMED: Final = (
-    Workload(name="app0", replicas=_steps((0, 10), (900, 8), (1500, 3)), cpu=parse_quantity("400m")),
-    Workload(name="app1", replicas=_steps((0, 8), (300, 1)), cpu=parse_quantity("1500m")),
+    ScenarioWorkload(name="app0", replicas=_steps((0, 10), (900, 8), (1500, 3)), cpu=parse_quantity("400m")),
+    ScenarioWorkload(name="app1", replicas=_steps((0, 8), (300, 1)), cpu=parse_quantity("1500m")),
 )
 """Many pods that are not needed for long beside others that stay, so that these are moved."""
 
@@ -241,10 +243,10 @@ def _curve(rng: random.Random, kind: Kind, lost: Sequence[float]) -> list[tuple[
     return sorted(steps)
 
 
-def _jobs(rng: random.Random, kind: Kind) -> Workload:
+def _jobs(rng: random.Random, kind: Kind) -> ScenarioWorkload:
     last = STORMS[kind][0].end
     rate = Curve(steps=(CurveStep(after=_duration(0), value=40), CurveStep(after=_duration(last), value=0)))
-    return Workload(
+    return ScenarioWorkload(
         name="job",
         kind="Job",
         namespace=rng.choice(NAMESPACES),

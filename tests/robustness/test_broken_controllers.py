@@ -18,11 +18,11 @@ from tests.tables import row, table
 
 from karpool.controller import disruption_controller
 from karpool.controller.disruption_controller import DisruptionController
-from karpool.disruption import pods
 from karpool.disruption.brakes import health, pause, rates, stops_of
 from karpool.disruption.brakes.ledger import COUNTED
 from karpool.disruption.brakes.rates import Rates
 from karpool.disruption.brakes.settings import BrakeSettings
+from karpool.disruption.candidates import pods
 from karpool.execution import commands, drain, rollback, termination
 from karpool.execution.actions import Action, DeletePod, NoteDisruption, RemoveFinalizer
 from karpool.execution.fresh_facts import FreshNode

@@ -10,8 +10,8 @@ from tests.packing.twin import Wishes
 
 from karpool.controller.observer import DecisionObserver
 from karpool.disruption.budgets import allowed
+from karpool.disruption.candidates.pods import tolerates_disruption
 from karpool.disruption.command import Command
-from karpool.disruption.pods import tolerates_disruption
 from karpool.execution.actions import Action, AddTaint, DeleteClaim, EvictPod
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
@@ -21,7 +21,7 @@ from karpool.model.pod import Pod
 from karpool.model.workloads import PodDisruptionBudget
 from karpool.packing.options import Options
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.pdb_controller import EvictionStatus
+from karpool.virtual.control_plane.pdb_controller import EvictionStatus
 from karpool.wire.objects import condition, is_true
 
 

@@ -11,7 +11,7 @@ from karpool.execution.tickets import nodes_in_commands
 from karpool.packing.engine import Engine
 from karpool.packing.kernels.columns import UNPLACED
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.feasible_nodes import feasible_nodes
+from karpool.virtual.control_plane.feasible_nodes import feasible_nodes
 
 BUSY = """
 workloads:

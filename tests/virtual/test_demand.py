@@ -13,7 +13,7 @@ from karpool.model.pod import Pod
 from karpool.model.workloads import Deployment, WorkloadSpec
 from karpool.recording.observer import Observer
 from karpool.recording.writer import RecordingWriter
-from karpool.virtual.demand import (
+from karpool.virtual.replays.demand import (
     Appearance,
     Demand,
     Event,

@@ -9,8 +9,8 @@ from tests.virtual.invariants import Invariants
 
 from karpool.catalog.observed import with_observed
 from karpool.catalog.sources import open_catalog
-from karpool.model.loading import load
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import run
 from karpool.virtual.initial_cluster import on_machines, with_cluster

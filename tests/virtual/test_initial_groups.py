@@ -18,8 +18,8 @@ from tests.factories.clouds import (
 )
 
 from karpool.cli.main import cli
-from karpool.model.loading import load
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load
 from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Scenario, read_scenario
 

@@ -13,16 +13,16 @@ from tests.virtual.worlds import BY_PREFIXES
 from karpool.catalog.observed import with_observed
 from karpool.catalog.sources import open_catalog
 from karpool.disruption.brakes.ledger import owner_key
-from karpool.disruption.pods import protected_until
+from karpool.disruption.candidates.pods import protected_until
 from karpool.model.labels import DO_NOT_DISRUPT, ZONE
-from karpool.model.loading import load
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodStatus
+from karpool.model.reading.loading import load
 from karpool.virtual.changes import with_annotation, with_label, with_metadata
 from karpool.virtual.cluster import VirtualCluster
+from karpool.virtual.control_plane.workload_controller import APP
 from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Policy, Scenario, patched, read_scenario
-from karpool.virtual.workload_controller import APP
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples")
 DRIVER = "ebs.csi.aws.com"

@@ -15,7 +15,7 @@ from karpool.execution.actions import EvictPod, RecordEvent
 from karpool.execution.state import WaitOver
 from karpool.model.pod import Pod
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.scenario import Decisions, DrainPace, Policy
+from karpool.virtual.scenario import Decisions, DrainPaceLimits, Policy
 from karpool.wire.objects import is_true
 
 OPEN = """
@@ -35,7 +35,7 @@ workloads:
 - {name: single, cpu: 200m, memory: 128Mi, replicas: 1, startTime: 40s}
 - {name: filler, cpu: 1400m, memory: 1Gi, replicas: {steps: [{after: 0s, value: 24}, {after: 30m, value: 1}]}}
 """
-UNPACED = DrainPace(workload_percent=0, pods_percent=0)
+UNPACED = DrainPaceLimits(workload_percent=0, pods_percent=0)
 
 
 @dataclass
@@ -78,10 +78,10 @@ def runs(pod: Pod) -> bool:
 
 
 def shrunk(
-    pace: DrainPace | None = None, disturb: Callable[[VirtualCluster], object] = lambda _: None
+    pace: DrainPaceLimits | None = None, disturb: Callable[[VirtualCluster], object] = lambda _: None
 ) -> tuple[VirtualCluster, Seen]:
     """A cluster that has lost most of its pods, and then most of its nodes."""
-    policy = Policy(decisions=Decisions(search=PREFIX), pace=pace or DrainPace())
+    policy = Policy(decisions=Decisions(search=PREFIX), pace=pace or DrainPaceLimits())
     cluster = VirtualCluster(scenario(SHRINKS, pools=OPEN), CATALOG, policy=policy)
     cluster.run(0.49 * HOUR)
     assert all(map(runs, cluster.store.pods))
@@ -110,7 +110,7 @@ def test_without_bounds_pods_leave_together() -> None:
 
 
 def test_all_pods_together_are_bounded() -> None:
-    _, seen = shrunk(DrainPace(workload_percent=0))
+    _, seen = shrunk(DrainPaceLimits(workload_percent=0))
     assert seen.fewest["all"] >= 29 - 10
     assert seen.events["DrainWaiting"] > 0
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.virtual.worlds import HOUR, checked_cluster, pods_of, virtual_cluster
 
-from karpool.virtual.pdb_controller import EvictionStatus
+from karpool.virtual.control_plane.pdb_controller import EvictionStatus
 
 
 @pytest.mark.parametrize(

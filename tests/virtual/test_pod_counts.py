@@ -5,8 +5,8 @@ from collections import Counter
 from tests.virtual.worlds import HOUR, virtual_cluster
 
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.deployment_controller import REVISION, DeploymentController
-from karpool.virtual.workload_controller import ready
+from karpool.virtual.control_plane.deployment_controller import REVISION, DeploymentController
+from karpool.virtual.control_plane.workload_controller import ready
 
 TEXT = """
 workloads:

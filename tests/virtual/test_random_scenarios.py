@@ -9,7 +9,7 @@ from tests.virtual.worlds import BY_PREFIXES, CATALOG, HOUR, changed, scenario
 from karpool.execution.actions import Action
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import Curve, CurveStep
-from karpool.virtual.scenario import Fault, Interruptions, Protection, Scenario, Shortage, Workload
+from karpool.virtual.scenario import Fault, Interruptions, Protection, Scenario, ScenarioWorkload, Shortage
 from karpool.wire.duration import Duration
 from karpool.wire.quantity import parse_quantity
 
@@ -22,13 +22,13 @@ def duration(seconds: int) -> Duration:
 
 
 @st.composite
-def workloads(draw: st.DrawFn) -> tuple[Workload, ...]:
+def workloads(draw: st.DrawFn) -> tuple[ScenarioWorkload, ...]:
     drawn = []
     for number in range(draw(st.integers(1, 3))):
         times = sorted(draw(st.lists(st.integers(60, int(BUSY)), max_size=3)))
         steps = [CurveStep(after=duration(at), value=draw(st.integers(0, 8))) for at in (0, *times)]
         drawn.append(
-            Workload(
+            ScenarioWorkload(
                 name=f"app{number}",
                 kind=draw(st.sampled_from(["Deployment", "Deployment", "StatefulSet"])),
                 replicas=Curve(steps=tuple(steps)),
@@ -40,7 +40,7 @@ def workloads(draw: st.DrawFn) -> tuple[Workload, ...]:
                 deploys=tuple(duration(at) for at in draw(st.lists(st.integers(300, int(BUSY)), max_size=1))),
             )
         )
-    return (*drawn, Workload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m")))
+    return (*drawn, ScenarioWorkload(name="agent", kind="DaemonSet", cpu=parse_quantity("50m")))
 
 
 @st.composite

@@ -15,7 +15,7 @@ from karpool.model.labels import MAX_EVICTIONS
 from karpool.model.pod import Pod
 from karpool.model.workloads import Namespace
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.pdb_controller import EvictionStatus
+from karpool.virtual.control_plane.pdb_controller import EvictionStatus
 from karpool.wire.objects import Metadata
 
 AN_HOUR = timedelta(hours=1)

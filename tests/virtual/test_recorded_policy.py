@@ -12,17 +12,17 @@ from karpool.disruption.brakes.readiness import Pacing
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.settings import DisruptionSettings, Scoring, Weights
 from karpool.recording.settings import read, settings_of, written
-from karpool.report.fidelity import fidelities
+from karpool.report.simulations.fidelity import fidelities
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import ScenarioSource, compare
-from karpool.virtual.demand import read_demand
-from karpool.virtual.recorded_cluster import RecordedCluster
-from karpool.virtual.recorded_policy import beneath, recorded_policy, recorded_timings, settings_of_policy
-from karpool.virtual.scenario import Decisions, DrainPace, Policy, Scenario, Timings, read_scenario
+from karpool.virtual.replays.demand import read_demand
+from karpool.virtual.replays.recorded_cluster import RecordedCluster
+from karpool.virtual.replays.recorded_policy import beneath, recorded_policy, recorded_timings, settings_of_policy
+from karpool.virtual.scenario import Decisions, DrainPaceLimits, Policy, Scenario, Timings, read_scenario
 from karpool.wire.duration import parse_duration
 
 POLICY = Policy(
-    decisions=Decisions(search="prefix", eviction_price=0.02, spot_floor=7), pace=DrainPace(workload_percent=10.0)
+    decisions=Decisions(search="prefix", eviction_price=0.02, spot_floor=7), pace=DrainPaceLimits(workload_percent=10.0)
 )
 
 
@@ -47,7 +47,7 @@ def test_settings_of_a_controller_come_back_as_a_policy() -> None:
     assert policy.decisions == Decisions(
         search="prefix", effort=1, weights="strict", ignore_dra_requests=False, foresees_scheduler=True
     )
-    assert policy.pace == DrainPace(workload_percent=50.0, pods_percent=0.0, ready_within=parse_duration("2m"))
+    assert policy.pace == DrainPaceLimits(workload_percent=50.0, pods_percent=0.0, ready_within=parse_duration("2m"))
     assert policy.scheduler == "MostAllocated"
     assert recorded_timings(settings).poll == parse_duration("30s")
 

@@ -13,13 +13,13 @@ from karpool.model.labels import ZONE
 from karpool.model.objects import Objects
 from karpool.recording.observer import Observer
 from karpool.recording.writer import RecordingWriter
-from karpool.report.simulation_document import numbers, series
-from karpool.report.simulation_table import ROWS, written
+from karpool.report.simulations.simulation_document import numbers, series
+from karpool.report.simulations.simulation_table import ROWS, written
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.market import PriceChange, SpotPrices
-from karpool.virtual.recorded_cluster import RecordedCluster
-from karpool.virtual.recorded_run import recorded_run
 from karpool.virtual.recorder import Run
+from karpool.virtual.replays.recorded_cluster import RecordedCluster
+from karpool.virtual.replays.recorded_run import recorded_run
 from karpool.virtual.scenario import SpotHistorySettings, read_scenario
 
 START = datetime(2026, 11, 16, 8, tzinfo=UTC)

@@ -11,11 +11,11 @@ from tests.virtual.worlds import CATALOG, HOUR, POOL
 from karpool.model.objects import Objects
 from karpool.recording.observer import Observer
 from karpool.recording.writer import RecordingWriter
-from karpool.report.fidelity import fidelities
-from karpool.report.simulation_document import simulation_document
+from karpool.report.simulations.fidelity import fidelities
+from karpool.report.simulations.simulation_document import simulation_document
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.compare import Comparison, ScenarioSource, compare
-from karpool.virtual.recorded_cluster import RecordedCluster
+from karpool.virtual.replays.recorded_cluster import RecordedCluster
 from karpool.virtual.scenario import RECORDED, Policy, read_scenario
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from karpool.cluster.snapshot import Snapshot
 from karpool.model.objects import Objects
 from karpool.packing.kernels.fullness import NOBODY
 from karpool.packing.scheduler_choice import SchedulerChoice, favourite
-from karpool.virtual.feasible_nodes import feasible_nodes
+from karpool.virtual.control_plane.feasible_nodes import feasible_nodes
 
 
 def scheduled(snapshot: Snapshot, rows: list[int], gone: int, *, packs: bool) -> list[int]:

@@ -11,15 +11,15 @@ from karpool.execution.start import start_command
 from karpool.execution.tickets import COMMAND, REPLACES
 from karpool.model.requirements import Requirements, one_of
 from karpool.virtual.cluster import VirtualCluster
-from karpool.virtual.scenario import Decisions, DrainPace, Policy
+from karpool.virtual.scenario import Decisions, DrainPaceLimits, Policy
 
 FOUR, EIGHT, MEMORY = "c-4x-amd64-linux", "c-8x-amd64-linux", "m-4x-amd64-linux"
 WEB = "workloads: [{name: web, cpu: '1', memory: 512Mi, replicas: 6}]"
 
 
-def settled(text: str = WEB, *, disruption: bool = False, pace: DrainPace | None = None) -> VirtualCluster:
+def settled(text: str = WEB, *, disruption: bool = False, pace: DrainPaceLimits | None = None) -> VirtualCluster:
     """A cluster whose pods run."""
-    policy = Policy(decisions=Decisions(search=GLOBAL), disruption=disruption, pace=pace or DrainPace())
+    policy = Policy(decisions=Decisions(search=GLOBAL), disruption=disruption, pace=pace or DrainPaceLimits())
     cluster = VirtualCluster(scenario(text), CATALOG, policy=policy)
     cluster.run(600.0)
     assert all(pod.bound for pod in cluster.store.pods)
@@ -111,7 +111,7 @@ workloads:
 def test_pods_of_a_command_get_no_other_nodes_while_it_is_under_way() -> None:
     """A large pod and two small ones fill a node; largest first, two large ones would share one, and a pod be left."""
     # Pods that leave one after the other are spread by the scheduler, and the last one finds no room.
-    cluster = settled(TIGHT, pace=DrainPace(workload_percent=0, pods_percent=0))
+    cluster = settled(TIGHT, pace=DrainPaceLimits(workload_percent=0, pods_percent=0))
     created: list[str] = []
     cluster.actuator.observers.append(
         lambda action: created.append(action.claim.name) if isinstance(action, CreateClaim) else None

@@ -16,8 +16,8 @@ from tests.virtual.worlds import HOUR, virtual_cluster
 from karpool.disruption.plan import plan
 from karpool.live.snapshot_file import encode_snapshot
 from karpool.model.labels import TERMINATION_FINALIZER
-from karpool.model.loading import load
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.initial_cluster import with_cluster
 from karpool.virtual.scenario import Scenario

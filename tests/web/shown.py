@@ -16,7 +16,7 @@ from karpool.controller.store import ClusterStore
 from karpool.model.objects import Objects
 from karpool.observability.serving import Address, Guard, serving
 from karpool.web.console import Console, OpenedCluster
-from karpool.web.fleet import Fleet
+from karpool.web.fleet import FleetRows
 from karpool.web.pages import console_pages
 from karpool.web.questions import DecidedCluster
 
@@ -42,9 +42,9 @@ def small_store() -> ClusterStore:
     return store
 
 
-def fleet_of(store: ClusterStore, catalog: Callable[[], Catalog] = lambda: CATALOG) -> Fleet:
+def fleet_of(store: ClusterStore, catalog: Callable[[], Catalog] = lambda: CATALOG) -> FleetRows:
     """The fleet of a store, with all rows made."""
-    fleet = Fleet(store, catalog)
+    fleet = FleetRows(store, catalog)
     fleet.read(fleet.waiting)
     fleet.change()
     return fleet

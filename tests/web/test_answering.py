@@ -14,9 +14,9 @@ import pytest
 from tests.factories import claim_for, node, node_pool, pod
 from tests.tables import row, table
 
-from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.console_decider import ConsoleDecider
-from karpool.cli.decision_options import Choices
+from karpool.cli.options.catalog_options import CatalogOpener
+from karpool.cli.options.decision_options import Choices
 from karpool.cluster.node_groups import GroupOptions
 from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import PREFIX, DisruptionSettings
@@ -27,7 +27,7 @@ from karpool.packing.options import Options
 from karpool.web.answering import COLLECTIONS, Answering
 from karpool.web.answers import Answers
 from karpool.web.asking import read_question
-from karpool.web.questions import PlanQuestion, Question, QuestionError
+from karpool.web.questions import PageQuestion, PlanQuestion, QuestionError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECIDER = ConsoleDecider(
@@ -210,7 +210,7 @@ class Asked:
     store: ClusterStore
     answering: Answering
 
-    async def __call__(self, question: Question) -> Any:
+    async def __call__(self, question: PageQuestion) -> Any:
         async with aclosing(self.answering.ask(question)) as said:
             async for part in said:
                 if isinstance(part, bytes):

@@ -13,7 +13,7 @@ from tests.web.shown import CATALOG, fleet_of, small_store
 from karpool.controller.store import ClusterStore
 from karpool.web import feed as feeds
 from karpool.web.feed import RESET, STILL_HERE, Feed
-from karpool.web.fleet import Fleet
+from karpool.web.fleet import FleetRows
 
 Story = Callable[[ClusterStore, Feed], Awaitable[Any]]
 
@@ -121,7 +121,7 @@ def test_what_else_a_page_is_told_comes_when_it_changes() -> None:
     async def run() -> list[bytes]:
         store = small_store()
         stale: list[str] = []
-        feed = Feed(lambda: Fleet(store, lambda: CATALOG), lambda: {"stale": list(stale)})
+        feed = Feed(lambda: FleetRows(store, lambda: CATALOG), lambda: {"stale": list(stale)})
         try:
             fleet = await feed.ready()
             async with aclosing(feed.follow(fleet.epoch, fleet.number)) as events:
@@ -140,7 +140,7 @@ def test_nodes_are_there_before_the_pods_are_read() -> None:
         store = small_store()
         for number in range(5_000):
             store.pods.put(pod(f"more-{number}", node="a"))
-        feed = Feed(lambda: Fleet(store, lambda: CATALOG))
+        feed = Feed(lambda: FleetRows(store, lambda: CATALOG))
         try:
             fleet = await feed.nodes()
             early = fleet.document()

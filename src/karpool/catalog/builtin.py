@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from karpool.catalog.instance_types import InstanceType, Offering
 from karpool.catalog.machines import Machine, values
 from karpool.catalog.overhead import AKS_PODS, GKE_PODS, Room, aks_room, eks_pods, eks_room, gke_room
-from karpool.catalog.places import CLASSES, Place, ZoneName, place_of
+from karpool.catalog.places import CLASSES, CloudRegion, ZoneName, place_of
 from karpool.catalog.price_data import AWS, CLOUDS, GCP, RegionPrices, TypePrices
 from karpool.catalog.price_list import PriceList, shipped_list, shipped_machines
 from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, REGION, SPOT, ZONE, ZONE_ID
@@ -23,7 +23,7 @@ _WITHOUT_ZONES: Final = ("northcentralus", "westcentralus", "westus")
 """Regions of Azure whose machines are in no zone."""
 
 
-class Kubelets(NamedTuple):
+class KubeletSettings(NamedTuple):
     """What nodes of a cluster show of how their kubelets are set."""
 
     prefixes: bool = False
@@ -43,14 +43,16 @@ class _Market(NamedTuple):
 @lru_cache(maxsize=16)
 def cloud_types(
     cloud: str,
-    places: tuple[Place, ...],
-    kubelets: Kubelets = Kubelets(),  # noqa: B008 - it is immutable
+    places: tuple[CloudRegion, ...],
+    kubelets: KubeletSettings = KubeletSettings(),  # noqa: B008 - it is immutable
 ) -> tuple[InstanceType, ...]:
     """The machines of the list that ships, remembered."""
     return listed_types(shipped_list(cloud), places, kubelets)
 
 
-def listed_types(listed: PriceList, places: Iterable[Place], kubelets: Kubelets) -> tuple[InstanceType, ...]:
+def listed_types(
+    listed: PriceList, places: Iterable[CloudRegion], kubelets: KubeletSettings
+) -> tuple[InstanceType, ...]:
     """The machines of a list that are sold in some of the regions, by name; what it does not cover has no prices."""
     markets = [_market(listed, place) for place in places]
     everywhere = any(market.prices is None for market in markets)
@@ -60,7 +62,7 @@ def listed_types(listed: PriceList, places: Iterable[Place], kubelets: Kubelets)
     return tuple(_instance_type(listed.cloud, known[name], markets, kubelets) for name in names)
 
 
-def kubelets_of(nodes: Iterable[Node]) -> Kubelets:
+def kubelets_of(nodes: Iterable[Node]) -> KubeletSettings:
     """How the kubelets of a cluster are set, as most of its nodes show it."""
     votes = 0
     for node in nodes:
@@ -70,7 +72,7 @@ def kubelets_of(nodes: Iterable[Node]) -> Kubelets:
         few, many = (eks_pods(machine, prefixes=prefixes) for prefixes in (False, True))
         pods = node.status.capacity.get("pods", ZERO).units
         votes += (pods == many) - (pods == few)
-    return Kubelets(prefixes=votes > 0)
+    return KubeletSettings(prefixes=votes > 0)
 
 
 def _known_on_aws(node: Node) -> Machine | None:
@@ -84,7 +86,7 @@ def labels_by_name(name: str) -> Mapping[str, tuple[str, ...]]:
     return {} if machine is None else machine.labels
 
 
-def _market(listed_prices: PriceList, place: Place) -> _Market:
+def _market(listed_prices: PriceList, place: CloudRegion) -> _Market:
     prices = listed_prices.prices(place.region)
     listed = prices.zones if prices is not None else ()
     if place.cloud == AWS:
@@ -99,13 +101,13 @@ def _market(listed_prices: PriceList, place: Place) -> _Market:
     return _Market(place.region, zones, prices, _in_use(place))
 
 
-def _in_use(place: Place) -> frozenset[str]:
+def _in_use(place: CloudRegion) -> frozenset[str]:
     """The zones that a cluster is in, if it shows several: a new node comes where it has a network."""
     shown = frozenset(zone.name for zone in place.zones)
     return shown if len(shown) > 1 else frozenset()
 
 
-def _aws_zones(place: Place, prices: RegionPrices | None) -> tuple[ZoneName, ...]:
+def _aws_zones(place: CloudRegion, prices: RegionPrices | None) -> tuple[ZoneName, ...]:
     """The zones that an account may see in a region: those that its nodes name, and the usual letters.
 
     A list that was made for the account knows them all. If a node shows another id, it was made for another account.
@@ -121,7 +123,7 @@ def _aws_zones(place: Place, prices: RegionPrices | None) -> tuple[ZoneName, ...
     return tuple(ZoneName(name, names[name]) for name in sorted(names))
 
 
-def _instance_type(cloud: str, machine: Machine, markets: Iterable[_Market], kubelets: Kubelets) -> InstanceType:
+def _instance_type(cloud: str, machine: Machine, markets: Iterable[_Market], kubelets: KubeletSettings) -> InstanceType:
     several = len(list(markets)) > 1
     regions = [market for market in markets if market.prices is None or machine.name in market.prices.types]
     offerings = tuple(
@@ -145,7 +147,7 @@ def _launchable(offering: Offering, machine: Machine, market: _Market) -> Offeri
     return offering if machine.orderable and here else replace(offering, available=False)
 
 
-def _room(cloud: str, machine: Machine, kubelets: Kubelets) -> Room:
+def _room(cloud: str, machine: Machine, kubelets: KubeletSettings) -> Room:
     if cloud == AWS:
         return eks_room(machine, eks_pods(machine, prefixes=kubelets.prefixes))
     return gke_room(machine, GKE_PODS) if cloud == GCP else aks_room(machine, AKS_PODS)

@@ -59,7 +59,7 @@ class ZoneName(NamedTuple):
     id: str = ""
 
 
-class Place(NamedTuple):
+class CloudRegion(NamedTuple):
     """A region of a cloud, and the zones of it that nodes or pools name."""
 
     cloud: str
@@ -81,7 +81,7 @@ def cloud_of_class(reference: NodeClassRef) -> str:
 
 def places_of_cluster(
     nodes: Iterable[Node], claims: Iterable[NodeClaim] = (), pools: Iterable[NodePool] = ()
-) -> tuple[Place, ...]:
+) -> tuple[CloudRegion, ...]:
     """The regions that a cluster is in or launches nodes in, by cloud and name."""
     zones: dict[tuple[str, str], dict[str, str]] = {}
     for labels, provider_id in _described(nodes, claims):
@@ -94,7 +94,7 @@ def places_of_cluster(
     for pool in pools:
         _add_pool(pool, zones)
     return tuple(
-        Place(cloud, region, tuple(ZoneName(name, known[name]) for name in sorted(known)))
+        CloudRegion(cloud, region, tuple(ZoneName(name, known[name]) for name in sorted(known)))
         for (cloud, region), known in sorted(zones.items())
     )
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from karpool.catalog import kwok, sample
-from karpool.catalog.builtin import Kubelets, cloud_types, listed_types
+from karpool.catalog.builtin import KubeletSettings, cloud_types, listed_types
 from karpool.catalog.discounts import check_types, parse_discounts, with_discounts
 from karpool.catalog.instance_types import Catalog, InstanceType, PriceOrigin
 from karpool.catalog.kwok_file import read_types
 from karpool.catalog.overrides import PriceChanges, checked_amount, repriced
-from karpool.catalog.places import DEFAULT_REGIONS, KWOK, Place, is_region
+from karpool.catalog.places import DEFAULT_REGIONS, KWOK, CloudRegion, is_region
 from karpool.catalog.price_data import AWS, CLOUDS
 from karpool.catalog.price_file import read_price_list
 from karpool.catalog.price_list import PriceList, shipped_list
@@ -37,8 +37,8 @@ class _Types(NamedTuple):
 def open_catalog(
     source: str | None = None,
     *,
-    places: tuple[Place, ...] = (),
-    kubelets: Kubelets = Kubelets(),  # noqa: B008 - it is immutable
+    places: tuple[CloudRegion, ...] = (),
+    kubelets: KubeletSettings = KubeletSettings(),  # noqa: B008 - it is immutable
     node_fee: float = 0.0,
     overrides: Mapping[tuple[str, str], float] | None = None,
     factor: float = 1.0,
@@ -86,18 +86,18 @@ def check_region(source: str) -> str:
     return f"{region!r} is not a region; write {cloud}:REGION, such as {cloud}:{DEFAULT_REGIONS[cloud]}"
 
 
-def _of_places(places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
+def _of_places(places: tuple[CloudRegion, ...], kubelets: KubeletSettings) -> _Types:
     clouds = dict.fromkeys(place.cloud for place in places)
     parts = [_of_cloud(cloud, [place for place in places if place.cloud == cloud], kubelets) for cloud in clouds]
     types = tuple(entry for part in parts for entry in part.types)
     return _Types(types, None, tuple(origin for part in parts for origin in part.origins))
 
 
-def _of_cloud(cloud: str, places: Sequence[Place], kubelets: Kubelets) -> _Types:
+def _of_cloud(cloud: str, places: Sequence[CloudRegion], kubelets: KubeletSettings) -> _Types:
     return _Types(cloud_types(cloud, tuple(places), kubelets), None, _origins(shipped_list(cloud), places))
 
 
-def _origins(listed: PriceList, places: Iterable[Place]) -> tuple[PriceOrigin, ...]:
+def _origins(listed: PriceList, places: Iterable[CloudRegion]) -> tuple[PriceOrigin, ...]:
     found = []
     for place in places:
         covered = place.region in listed.regions
@@ -106,13 +106,13 @@ def _origins(listed: PriceList, places: Iterable[Place]) -> tuple[PriceOrigin, .
     return tuple(found)
 
 
-def _types(source: str, places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
+def _types(source: str, places: tuple[CloudRegion, ...], kubelets: KubeletSettings) -> _Types:
     name, colon, region = source.partition(":")
     if wrong := check_region(source):
         raise InputError.at("--catalog", wrong)
     if name in CLOUDS and (colon or source == name):
         near = [place for place in places if place.cloud == name and region in ("", place.region)]
-        return _of_cloud(name, near or [Place(name, region or DEFAULT_REGIONS[name])], kubelets)
+        return _of_cloud(name, near or [CloudRegion(name, region or DEFAULT_REGIONS[name])], kubelets)
     if source == SAMPLE:
         origin = PriceOrigin("sample table", AWS, sample.DEFAULT_REGION)
         return _Types(sample.sample_types(), sample.SPOT_FRACTION, (origin,))
@@ -136,10 +136,10 @@ def _types(source: str, places: tuple[Place, ...], kubelets: Kubelets) -> _Types
     return _Types(read_types(data, shown), None, (PriceOrigin(shown),))
 
 
-def _of_list(listed: PriceList, places: tuple[Place, ...], kubelets: Kubelets) -> _Types:
+def _of_list(listed: PriceList, places: tuple[CloudRegion, ...], kubelets: KubeletSettings) -> _Types:
     """The types of a price list in a file in the regions of its cloud that count, else in all that it covers."""
     near = [place for place in places if place.cloud == listed.cloud]
-    near = near or [Place(listed.cloud, region) for region in listed.regions]
+    near = near or [CloudRegion(listed.cloud, region) for region in listed.regions]
     return _Types(listed_types(listed, near, kubelets), None, _origins(listed, near))
 
 

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from
-from karpool.cli.decision_options import Choices, decision_options
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.option_types import GroupingOption, Whole
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import Choices, decision_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.options.option_types import GroupingOption, Whole
 from karpool.cli.progress import progress
 from karpool.cluster.node_groups import GroupOptions
 from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:
-    from karpool.report.costs import Grouping
+    from karpool.report.costs.costs import Grouping
 
 EPILOG: Final = f"""{READS_LIVE}
 \b
@@ -90,8 +90,8 @@ def blockers(
         from karpool.disruption.what_if.blockers import Blocker, blockers_of
         from karpool.disruption.what_if.question import Question
         from karpool.disruption.what_if.quick import SOON
-        from karpool.report.document import to_json
-        from karpool.report.what_if_document import blockers_document, owner_of
+        from karpool.report.plans.document import to_json
+        from karpool.report.what_if.what_if_document import blockers_document, owner_of
 
         question = Question(cluster.objects, cluster.catalog, cluster.settings, choices.options, choices.now)
         if _chosen("search", "effort"):
@@ -110,8 +110,8 @@ def blockers(
     if output == "json":
         click.echo(to_json(document))
         return
-    from karpool.report.blockers_table import blockers_csv, print_blockers
     from karpool.report.terminal import Screen
+    from karpool.report.what_if.blockers_table import blockers_csv, print_blockers
 
     if output == "csv":
         click.echo(blockers_csv(document), nl=False)

@@ -10,19 +10,19 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 import click
 
 from karpool.catalog.instance_types import Catalog
-from karpool.cli.brake_options import PAUSE_OPTION
 from karpool.cli.cluster_source import ReadCluster, read_cluster
-from karpool.cli.decision_options import read_time
 from karpool.cli.errors import refuse_files, say
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.option_types import Whole
+from karpool.cli.options.brake_options import PAUSE_OPTION
+from karpool.cli.options.decision_options import read_time
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.options.option_types import Whole
 from karpool.cli.progress import progress
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import NodePool
 from karpool.packing.options import Options
-from karpool.report.document import to_json
+from karpool.report.plans.document import to_json
 from karpool.wire.duration import parse_duration
 from karpool.wire.problems import InputError, suggestion
 
@@ -144,7 +144,7 @@ def budgets(
         for notice in notices:
             say(notice, 0)
         from karpool.disruption.plan import context_of
-        from karpool.report.budget_document import budget_calendar
+        from karpool.report.calendars.budget_document import budget_calendar
 
         brakes = BrakeSettings(pause_namespace=pause_namespace)
         settings = DisruptionSettings(annotated_budgets=annotated_budgets, brakes=brakes)
@@ -154,11 +154,11 @@ def budgets(
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":
-        from karpool.report.budget_page import budget_page
+        from karpool.report.calendars.budget_page import budget_page
 
         click.echo(budget_page(document, time_zone))
     else:
-        from karpool.report.budget_table import print_budgets
+        from karpool.report.calendars.budget_table import print_budgets
         from karpool.report.terminal import Screen
 
         print_budgets(document, time_zone, Screen(sys.stdout), everything=everything)

@@ -13,12 +13,12 @@ from karpool.catalog.machines import GPU
 from karpool.catalog.notices import idle_discounts, unpriced_regions
 from karpool.catalog.overrides import unknown_types
 from karpool.catalog.pricing import cheapest_launch_price
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.errors import say
-from karpool.cli.input_options import output_option
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.input_options import output_option
 from karpool.model.labels import ARCH, ON_DEMAND, OS, RESERVED, SPOT
-from karpool.report.document import PricesPart
 from karpool.report.formatting import amount, amounts, count, evenly, gibibytes, resource
+from karpool.report.plans.document import PricesPart
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.wire.objects import encode_value
 from karpool.wire.problems import InputError, suggestion

@@ -10,13 +10,13 @@ from typing import Final
 
 import click
 
-from karpool.catalog.fetch.asking import Question, Report
+from karpool.catalog.fetch.asking import AskedRegions, Report
 from karpool.catalog.fetch.web import checked_address
 from karpool.catalog.places import DEFAULT_REGIONS, is_region
 from karpool.catalog.price_data import ANY_ZONE, CLOUDS
 from karpool.catalog.price_file import PriceListFile, encode_price_list
 from karpool.cli.completions import files
-from karpool.cli.option_types import OneOf
+from karpool.cli.options.option_types import OneOf
 from karpool.cli.progress import progress
 from karpool.report.formatting import count
 from karpool.wire.output_files import check_writable, write_whole
@@ -80,8 +80,8 @@ EXIT STATUS
 def update(cloud: str, regions: tuple[str, ...], project: str | None, endpoint: str | None, output: str) -> None:
     """Fetch today's machines and prices of a cloud, into a file that --catalog takes."""
     _check(cloud, regions, project, endpoint, output)
-    fetch: Callable[[Question, Report], PriceListFile] = import_module(f"karpool.catalog.fetch.{cloud}").fetch
-    question = Question(tuple(dict.fromkeys(regions)), datetime.now(UTC), endpoint, project)
+    fetch: Callable[[AskedRegions, Report], PriceListFile] = import_module(f"karpool.catalog.fetch.{cloud}").fetch
+    question = AskedRegions(tuple(dict.fromkeys(regions)), datetime.now(UTC), endpoint, project)
     with progress() as report:
         listed = fetch(question, report)
     data = encode_price_list(listed)

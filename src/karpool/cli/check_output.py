@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from karpool.report.check_results import Checks
+    from karpool.report.checks.check_results import Checks
 
 SARIF: Final = "sarif"
 CHECK_FORMATS: Final = (SARIF, "junit")
@@ -13,10 +13,10 @@ CHECK_FORMATS: Final = (SARIF, "junit")
 
 def print_checks(checks: "Checks", output: str) -> None:
     if output == SARIF:
-        from karpool.report.sarif import sarif
+        from karpool.report.checks.sarif import sarif
 
         click.echo(sarif(checks))
     else:
-        from karpool.report.junit import junit
+        from karpool.report.checks.junit import junit
 
         click.echo(junit(checks))

@@ -11,21 +11,21 @@ from msgspec.structs import replace as changed
 from karpool.catalog.instance_types import Catalog
 from karpool.catalog.notices import idle_discounts, unmet_labels, unpriced_regions
 from karpool.catalog.overlays import with_overlays
-from karpool.cli.catalog_options import CatalogOpener, of_kwok
-from karpool.cli.decision_options import Choices
 from karpool.cli.errors import say
-from karpool.cli.group_options import group_notices, idle_prices
-from karpool.cli.input_options import ClusterInput
 from karpool.cli.live_cluster import Purpose, context_name, read_live
+from karpool.cli.options.catalog_options import CatalogOpener, of_kwok
+from karpool.cli.options.decision_options import Choices
+from karpool.cli.options.group_options import group_notices, idle_prices
+from karpool.cli.options.input_options import ClusterInput
 from karpool.cli.progress import ReportProgress
 from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.stray_annotations import stray_settings
 from karpool.model.default_spread import with_default_spread
 from karpool.model.labels import PAUSE_MAP
-from karpool.model.loading import UNKNOWN_KIND, Loaded, load
 from karpool.model.nodepool import NodePool
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import UNKNOWN_KIND, Loaded, load
 from karpool.model.rules.pools import controller_flaws
 from karpool.report.formatting import count, names_of
 from karpool.wire.objects import Condition

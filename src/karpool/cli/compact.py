@@ -13,16 +13,23 @@ from click.core import ParameterSource
 
 from karpool.catalog.notices import idle_discounts, unpriced_regions
 from karpool.catalog.pricing import node_price
-from karpool.cli.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import read_cluster
 from karpool.cli.completions import files
-from karpool.cli.decision_options import read_time
 from karpool.cli.errors import say, unknown_node
-from karpool.cli.group_options import GROUPS, POOL_LABEL, sizes_in
-from karpool.cli.input_options import READS, ClusterInput, KubeContext, cluster_options, output_option, with_options
 from karpool.cli.live_cluster import Purpose, query_cluster
-from karpool.cli.option_types import Whole
+from karpool.cli.options.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import read_time
+from karpool.cli.options.group_options import GROUPS, POOL_LABEL, sizes_in
+from karpool.cli.options.input_options import (
+    READS,
+    ClusterInput,
+    KubeContext,
+    cluster_options,
+    output_option,
+    with_options,
+)
+from karpool.cli.options.option_types import Whole
 from karpool.cli.progress import progress
 from karpool.cli.service import LOG_OPTIONS, NOTIFY_OPTIONS, run_service, take_webhook
 from karpool.cluster.node_groups import GroupOptions, with_group_prices
@@ -35,9 +42,9 @@ from karpool.compaction.pools import default_config, known_sizes, pool_of, pools
 from karpool.compaction.rates import NO_LEDGER, Ledger, rates_in_force
 from karpool.compaction.settings import DEFAULTS, CompactionSettings
 from karpool.model.objects import Objects
-from karpool.report.compaction_document import Compaction, compaction_document, end_part
-from karpool.report.compaction_node_document import CompactionNode, compaction_node
-from karpool.report.document import to_json
+from karpool.report.compaction.compaction_document import Compaction, compaction_document, end_part
+from karpool.report.compaction.compaction_node_document import CompactionNode, compaction_node
+from karpool.report.plans.document import to_json
 from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
 
@@ -293,12 +300,12 @@ def _show(result: Compaction | CompactionNode, given: Mapping[str, Any]) -> None
     if given["output"] == "json":
         click.echo(to_json(result))
     elif isinstance(result, Compaction):
-        from karpool.report.compaction_table import print_compaction
+        from karpool.report.compaction.compaction_table import print_compaction
         from karpool.report.terminal import Screen
 
         print_compaction(result, Screen(sys.stdout), every_node=given["every_node"])
     else:
-        from karpool.report.compaction_node_table import print_compaction_node
+        from karpool.report.compaction.compaction_node_table import print_compaction_node
         from karpool.report.terminal import Screen
 
         print_compaction_node(result, Screen(sys.stdout))

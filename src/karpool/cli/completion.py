@@ -5,7 +5,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from karpool.cli.option_types import OneOf
+from karpool.cli.options.option_types import OneOf
 
 SHELLS: Final = ("bash", "zsh", "fish")
 VARIABLE: Final = "_KARPOOL_COMPLETE"

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.cluster_source import LoadedCluster, ReadCluster, decided_cluster
-from karpool.cli.decision_options import Choices
+from karpool.cli.options.catalog_options import CatalogOpener
+from karpool.cli.options.decision_options import Choices
 from karpool.cluster.node_groups import GroupOptions
 from karpool.disruption.plan import Plan
 from karpool.disruption.what_if.question import Question
 from karpool.model.objects import Objects
-from karpool.report.document import PlanDocument
+from karpool.report.plans.document import PlanDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class DecidedByOptions:
 
     def document(self, plan: Plan) -> PlanDocument:
         from karpool.cli.group_advice import with_group_advice
-        from karpool.report.assemble import plan_document
+        from karpool.report.plans.assemble import plan_document
 
         written = plan_document(plan, self.warnings, self.cluster.catalog.origins)
         return with_group_advice(written, self.cluster, self.choices, self.groups)

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from karpool.catalog.sources import SAMPLE
-from karpool.cli.catalog_options import CatalogOpener
+from karpool.cli.options.catalog_options import CatalogOpener
 from karpool.cli.progress import progress
 from karpool.cli.simulate import open_scenario
 from karpool.wire.problems import InputError
@@ -45,9 +45,9 @@ def demo(*, report: str) -> None:
     with progress() as report_progress:
         policies, seeds = list(opened.scenario.policies), [opened.scenario.seed]
         comparison = opened.compare(policies, seeds, report_progress)
-    from karpool.report.demo_table import print_demo
-    from karpool.report.simulation_document import simulation_document
-    from karpool.report.simulation_page import simulation_page
+    from karpool.report.simulations.demo_table import print_demo
+    from karpool.report.simulations.simulation_document import simulation_document
+    from karpool.report.simulations.simulation_page import simulation_page
     from karpool.report.terminal import Screen
 
     page = simulation_page(simulation_document(comparison), comparison)

@@ -9,21 +9,21 @@ from typing import BinaryIO, Final
 import click
 import msgspec
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import LoadedCluster, as_validated, cluster_from
 from karpool.cli.completions import files
-from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import Choices, decision_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.pool_change import with_pools
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cluster.node_groups import GroupOptions
-from karpool.model.loading import load
 from karpool.model.nodepool import NodePool
-from karpool.report.condition import Condition
-from karpool.report.document import PlanDocument, to_json
-from karpool.report.plan_diff import DIFF_METRICS, diff_values, plan_diff
+from karpool.model.reading.loading import load
+from karpool.report.plans.condition import Condition
+from karpool.report.plans.document import PlanDocument, to_json
+from karpool.report.plans.plan_diff import DIFF_METRICS, diff_values, plan_diff
 from karpool.wire.objects import decode_value
 from karpool.wire.problems import InputError
 from karpool.wire.sources import STDIN, ManifestSource, display_name, read_source
@@ -98,11 +98,11 @@ def diff(
     if output == "json":
         click.echo(to_json(document))
     elif output == "markdown":
-        from karpool.report.diff_words import diff_markdown
+        from karpool.report.plans.diff_words import diff_markdown
 
         click.echo(diff_markdown(document))
     else:
-        from karpool.report.diff_words import print_diff
+        from karpool.report.plans.diff_words import print_diff
         from karpool.report.terminal import Screen
 
         print_diff(document, Screen(sys.stdout), everything=everything)
@@ -150,7 +150,7 @@ def _planned(
 ) -> PlanDocument:
     """The plan for a cluster with other pools."""
     from karpool.disruption.plan import Planner
-    from karpool.report.assemble import plan_document
+    from karpool.report.plans.assemble import plan_document
 
     changed = replace(cluster, objects=with_pools(cluster.objects, pools, before=before))
     planner = Planner(changed.context(choices), report, afresh=lambda: changed.context(choices))

@@ -5,15 +5,15 @@ from typing import Final
 
 import click
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from
-from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.errors import refuse_files, unknown_node
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import Choices, decision_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
 from karpool.cli.progress import progress
 from karpool.cluster.node_groups import GroupOptions
-from karpool.report.document import to_json
+from karpool.report.plans.document import to_json
 
 EPILOG: Final = f"""{READS_LIVE}
 \b
@@ -66,7 +66,7 @@ def explain(
         from karpool.disruption.decision_pass import DecisionPass
         from karpool.disruption.explain import explain_node
         from karpool.disruption.plan import Planner
-        from karpool.report.assemble import explanation
+        from karpool.report.plans.assemble import explanation
 
         context = cluster.context(choices)
         rows = context.snapshot.nodes.rows
@@ -80,7 +80,7 @@ def explain(
     if output == "json":
         click.echo(to_json(document))
     else:
-        from karpool.report.explain_table import print_explanation
+        from karpool.report.plans.explain_table import print_explanation
         from karpool.report.terminal import Screen
 
         print_explanation(document, Screen(sys.stdout))

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from karpool.cli.errors import CONDITION_MET, say
-from karpool.report.condition import Condition, ConditionError, Metric, Values, parse_condition, told
+from karpool.report.plans.condition import Condition, ConditionError, Metric, Values, parse_condition, told
 
 F = TypeVar("F", bound=Callable[..., Any])
 

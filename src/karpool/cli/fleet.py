@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace as changed
 
-from karpool.cli.catalog_options import CatalogOpener
 from karpool.cli.cluster_source import ReadCluster, decided_cluster, read_cluster_of
-from karpool.cli.decision_options import Choices
-from karpool.cli.input_options import KubeContext
 from karpool.cli.live_cluster import read_live
+from karpool.cli.options.catalog_options import CatalogOpener
+from karpool.cli.options.decision_options import Choices
+from karpool.cli.options.input_options import KubeContext
+from karpool.cli.options.worker_options import Where, workers_at
 from karpool.cli.progress import ReportProgress
-from karpool.cli.worker_options import Where, workers_at
 from karpool.cluster.node_groups import GroupOptions
 from karpool.kube.errors import ApiError
-from karpool.model.loading import load
+from karpool.model.reading.loading import load
 from karpool.wire.problems import InputError, one_line
 
 if TYPE_CHECKING:
@@ -146,8 +146,8 @@ def _planned_there(work: FleetWork, member: Member, folder: Path) -> "FleetRow":
 
 def _planned(work: FleetWork, member: Member) -> "FleetRow":
     from karpool.disruption.plan import Planner
-    from karpool.report.assemble import plan_document
     from karpool.report.fleet_document import fleet_row
+    from karpool.report.plans.assemble import plan_document
 
     if member.wrong:
         raise InputError.at(member.name, member.wrong)

@@ -3,12 +3,12 @@
 from msgspec.structs import replace
 
 from karpool.cli.cluster_source import LoadedCluster
-from karpool.cli.decision_options import Choices
+from karpool.cli.options.decision_options import Choices
 from karpool.cli.progress import ReportProgress
 from karpool.disruption.plan import Plan
 from karpool.disruption.settings import Scoring
-from karpool.report.document import PlanDocument
-from karpool.report.forecast_parts import forecast_part
+from karpool.report.plans.document import PlanDocument
+from karpool.report.plans.forecast_parts import forecast_part
 from karpool.virtual.applied_plan import forecast
 
 

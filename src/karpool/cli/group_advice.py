@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from karpool.cli.cluster_source import LoadedCluster
-from karpool.cli.decision_options import Choices
+from karpool.cli.options.decision_options import Choices
 from karpool.cluster.node_groups import GroupOptions
 from karpool.compaction.end_state import end_state
 from karpool.compaction.pools import default_config, known_sizes
@@ -12,8 +12,8 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, context_of
 from karpool.disruption.suggestions import suggestions
 from karpool.model.objects import Objects
-from karpool.report.document import PlanDocument
-from karpool.report.suggestion_parts import suggestions_part
+from karpool.report.groups.suggestion_parts import suggestions_part
+from karpool.report.plans.document import PlanDocument
 
 
 def with_group_advice(

@@ -10,7 +10,7 @@ import click
 
 from karpool.cli.completions import files
 from karpool.cli.errors import say
-from karpool.cli.option_types import Length, OneOf
+from karpool.cli.options.option_types import Length, OneOf
 from karpool.cli.progress import ReportProgress, progress
 from karpool.recording.imports.imported_file import ImportedFile
 from karpool.report.formatting import count
@@ -140,7 +140,7 @@ def _snapshots(sources: tuple[str, ...], file: ImportedFile, report: ReportProgr
 
 
 def _audit(sources: tuple[str, ...], file: ImportedFile, report: ReportProgress, options: dict[str, Any]) -> None:
-    from karpool.model.loading import load
+    from karpool.model.reading.loading import load
     from karpool.recording.imports.audit import import_audit
 
     cluster = options["cluster"]
@@ -179,7 +179,7 @@ def _prometheus(sources: tuple[str, ...], file: ImportedFile, report: ReportProg
 
 
 def _time(option: str, text: str) -> datetime:
-    from karpool.cli.decision_options import read_time
+    from karpool.cli.options.decision_options import read_time
 
     return read_time(text, option)
 

@@ -6,23 +6,23 @@ from typing import Final
 import click
 from msgspec.structs import replace
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.check_output import CHECK_FORMATS, print_checks
 from karpool.cli.cluster_source import LoadedCluster, cluster_from
-from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.errors import CONDITION_MET
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.option_types import OneOf, Whole
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import Choices, decision_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.options.option_types import OneOf, Whole
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cluster.node_groups import GroupOptions
 from karpool.lint.cluster import LintedCluster
 from karpool.lint.finding import Finding, Rule, Severity
 from karpool.lint.rules import RULES, findings
-from karpool.model.loading import Origin
-from karpool.report.check_results import lint_results
-from karpool.report.document import to_json
-from karpool.report.lint_document import LintDocument, priced
+from karpool.model.reading.loading import Origin
+from karpool.report.checks.check_results import lint_results
+from karpool.report.checks.lint_document import LintDocument, priced
+from karpool.report.plans.document import to_json
 from karpool.wire.problems import InputError
 
 NEVER: Final = "never"
@@ -101,7 +101,7 @@ def lint(
     elif output in CHECK_FORMATS:
         print_checks(lint_results(document, [rule.code.value for rule in RULES]), output)
     else:
-        from karpool.report.lint_table import print_lint
+        from karpool.report.checks.lint_table import print_lint
         from karpool.report.terminal import Screen
 
         print_lint(document, Screen(sys.stdout), everything=everything)

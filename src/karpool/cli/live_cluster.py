@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from karpool.cli.errors import say
-from karpool.cli.input_options import KubeContext
+from karpool.cli.options.input_options import KubeContext
 from karpool.cli.progress import ReportProgress
 from karpool.model.objects import Objects
 from karpool.wire.problems import InputError

@@ -7,26 +7,26 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import cluster_from, cluster_name
 from karpool.cli.completions import words_or_files
-from karpool.cli.decision_options import Choices, decision_options
 from karpool.cli.errors import FAILED, INTERRUPTED, say
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
 from karpool.cli.fleet import FleetWork, Member, members_of, plan_members
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.option_types import GroupingOption, Whole
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import Choices, decision_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
+from karpool.cli.options.option_types import GroupingOption, Whole
+from karpool.cli.options.worker_options import Where, worker_options
 from karpool.cli.progress import progress
-from karpool.cli.worker_options import Where, worker_options
 from karpool.cluster.node_groups import GroupOptions
-from karpool.report.condition import Condition
-from karpool.report.document import Drawing, PlanDocument, to_json
-from karpool.report.plan_metrics import PLAN_METRICS, plan_values
+from karpool.report.plans.condition import Condition
+from karpool.report.plans.document import Drawing, PlanDocument, to_json
+from karpool.report.plans.plan_metrics import PLAN_METRICS, plan_values
 from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:
-    from karpool.report.costs import Grouping
+    from karpool.report.costs.costs import Grouping
 
 EPILOG: Final = f"""{READS_LIVE}
 \b
@@ -154,8 +154,8 @@ def plan(
         cluster = cluster_from(source, catalog_opener, choices, report, groups)
         from karpool.cli.group_advice import with_group_advice, with_suggestions
         from karpool.disruption.plan import Planner
-        from karpool.report.assemble import draw, plan_document
-        from karpool.report.costs import CostTally
+        from karpool.report.costs.costs import CostTally
+        from karpool.report.plans.assemble import draw, plan_document
 
         decided = cluster.context(choices)
         tallies = [CostTally(decided, grouping) for grouping in groupings]
@@ -218,15 +218,15 @@ def _print(document: PlanDocument, output: str, drawing: Drawing, *, every_node:
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":
-        from karpool.report.plan_page import plan_page
+        from karpool.report.plans.plan_page import plan_page
 
         click.echo(plan_page(document, drawing))
     elif output == "markdown":
-        from karpool.report.plan_markdown import plan_markdown
+        from karpool.report.plans.plan_markdown import plan_markdown
 
         click.echo(plan_markdown(document))
     else:
-        from karpool.report.plan_table import print_plan
+        from karpool.report.plans.plan_table import print_plan
         from karpool.report.terminal import Screen
 
         print_plan(document, Screen(sys.stdout), every_node=every_node)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from karpool.catalog.pricing import node_price
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.errors import FAILED
-from karpool.cli.input_options import KubeContext, kube_options
-from karpool.cli.option_types import Length
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.input_options import KubeContext, kube_options
+from karpool.cli.options.option_types import Length
 from karpool.cli.progress import ReportProgress, progress
 from karpool.model.objects import Objects
 from karpool.recording.prices import prices_of

@@ -2,7 +2,7 @@
 
 from karpool.report.formatting import age, count
 from karpool.virtual.curves import seconds
-from karpool.virtual.demand import Demand
+from karpool.virtual.replays.demand import Demand
 from karpool.virtual.scenario import Scenario
 from karpool.wire.problems import InputError
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
-from karpool.cli.decision_options import Choices, rule_options
-from karpool.cli.input_options import KubeContext, kube_options, with_options
-from karpool.cli.option_types import Whole
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import Choices, rule_options
+from karpool.cli.options.input_options import KubeContext, kube_options, with_options
+from karpool.cli.options.option_types import Whole
 from karpool.cli.service import LOG_OPTIONS, NOTIFY_OPTIONS, run_service, take_webhook
 from karpool.cluster.node_groups import GroupOptions
 from karpool.operator.providers import default_catalog

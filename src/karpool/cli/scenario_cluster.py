@@ -9,17 +9,17 @@ from typing import NamedTuple
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
-from karpool.cli.catalog_options import CatalogOpener, of_kwok
 from karpool.cli.cluster_source import as_validated, input_notices, read_cluster_of
-from karpool.cli.group_options import group_notices, idle_prices, sizes_in
+from karpool.cli.options.catalog_options import CatalogOpener, of_kwok
+from karpool.cli.options.group_options import group_notices, idle_prices, sizes_in
 from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups
 from karpool.model.group_sizes import Sizes
-from karpool.model.loading import load
 from karpool.model.managers import ManagerKind, manager_of
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load
 from karpool.report.formatting import count
-from karpool.virtual.demand import read_demand
 from karpool.virtual.initial_cluster import on_machines
+from karpool.virtual.replays.demand import read_demand
 from karpool.virtual.scenario import Scenario
 from karpool.wire.problems import one_line
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from karpool.cli.errors import FAILED
-from karpool.cli.option_types import OneOf
+from karpool.cli.options.option_types import OneOf
 from karpool.wire.problems import InputError
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from click.core import ParameterSource
 from karpool.catalog.notices import idle_discounts
 from karpool.catalog.sources import catalog_names, check_region, is_catalog_name
 from karpool.catalog.spot_history import read_spot_history
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.completions import words_or_files
-from karpool.cli.decision_options import search_options
 from karpool.cli.errors import say
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import output_option
-from karpool.cli.option_types import Seed, Whole
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import search_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import output_option
+from karpool.cli.options.option_types import Seed, Whole
 from karpool.cli.progress import progress
 from karpool.cli.recorded_input import check_recording, torn_words
 from karpool.cli.scenario_cluster import InitialCluster, groups_of
@@ -165,8 +165,8 @@ def simulate(
 @contextmanager
 def _kept(journal: Path | None, recording: Path | None) -> Iterator[Callable[[VirtualCluster], object] | None]:
     """What to do with the cluster of one run before it runs, so that its journal and its history are in files."""
-    from karpool.report.simulation_journal import SimulationJournal
-    from karpool.virtual.recorded_cluster import RecordedCluster
+    from karpool.report.journals.simulation_journal import SimulationJournal
+    from karpool.virtual.replays.recorded_cluster import RecordedCluster
 
     keeping: list[Callable[[VirtualCluster], object]] = []
     journals: list[SimulationJournal] = []
@@ -369,17 +369,17 @@ def _chosen(scenario: Scenario, policies: tuple[str, ...]) -> list[str]:
 
 
 def _print(comparison: Comparison, output: str) -> None:
-    from karpool.report.simulation_document import simulation_document, to_json
+    from karpool.report.simulations.simulation_document import simulation_document, to_json
 
     document = simulation_document(comparison)
     if output == "json":
         click.echo(to_json(document))
     elif output == "html":
-        from karpool.report.simulation_page import simulation_page
+        from karpool.report.simulations.simulation_page import simulation_page
 
         click.echo(simulation_page(document, comparison))
     else:
-        from karpool.report.simulation_table import print_simulation
+        from karpool.report.simulations.simulation_table import print_simulation
         from karpool.report.terminal import Screen
 
         print_simulation(document, Screen(sys.stdout))

@@ -6,12 +6,12 @@ from typing import Final
 
 import click
 
-from karpool.cli.brake_options import PAUSE_OPTION
 from karpool.cli.completions import files
-from karpool.cli.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.live_cluster import Purpose, read_live
+from karpool.cli.options.brake_options import PAUSE_OPTION
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.progress import progress
-from karpool.model.loading import load
+from karpool.model.reading.loading import load
 from karpool.report.formatting import count
 
 STDOUT: Final = "-"

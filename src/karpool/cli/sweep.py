@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import yaml
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.completions import words_or_files
-from karpool.cli.decision_options import search_options
 from karpool.cli.errors import INTERRUPTED, say
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import output_option
-from karpool.cli.option_types import OneOf, Seed, Whole
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import search_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import output_option
+from karpool.cli.options.option_types import OneOf, Seed, Whole
+from karpool.cli.options.worker_options import Where, worker_options, workers_at
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cli.recorded_input import torn_words
 from karpool.cli.simulate import BUNDLED, SPOT_HISTORY, OpenedScenario, open_scenario, open_text
-from karpool.cli.worker_options import Where, worker_options, workers_at
 from karpool.cluster.node_groups import GroupOptions
 from karpool.recording.parts import holds_recording
 from karpool.virtual.scenario import ScenarioError
@@ -29,10 +29,10 @@ from karpool.wire.problems import InputError, suggestion
 from karpool.wire.sources import ManifestSource, read_source
 
 if TYPE_CHECKING:
-    from karpool.report.sweep_document import SweepDocument
+    from karpool.report.simulations.sweep_document import SweepDocument
     from karpool.sweep.dimensions import Dimension
     from karpool.sweep.driver import Sweep
-    from karpool.sweep.methods import Method
+    from karpool.sweep.methods import SearchMethod
     from karpool.sweep.trial import SweepInput
 
 EPILOG: Final = """\b
@@ -147,7 +147,7 @@ def sweep(
     INPUT is a scenario, a recording or a snapshot. No other setting is as cheap and evicts as few pods as one on the
     front.
     """
-    from karpool.report.sweep_document import sweep_document
+    from karpool.report.simulations.sweep_document import sweep_document
     from karpool.sweep.dimensions import read_dimension
     from karpool.sweep.trial import run_trial
 
@@ -180,7 +180,7 @@ def sweep(
         context.exit(INTERRUPTED)
 
 
-def _method(name: str, dimensions: "Sequence[Dimension]", count: int, seed: int) -> "Method":
+def _method(name: str, dimensions: "Sequence[Dimension]", count: int, seed: int) -> "SearchMethod":
     from karpool.sweep.methods import Bayesian, Grid, RandomSettings
 
     repeated = next(
@@ -265,7 +265,7 @@ def _swept(
         yield Sweep(inputs, seeds, report=report, file=file, stops_hopeless=stops_hopeless)
 
 
-def _run(running: "Sweep", method: "Method", workers: Any) -> bool:
+def _run(running: "Sweep", method: "SearchMethod", workers: Any) -> bool:
     """Whether it came to its end; Ctrl-C ends the workers and keeps what is done."""
     try:
         with workers() as hands:
@@ -279,22 +279,22 @@ def _run(running: "Sweep", method: "Method", workers: Any) -> bool:
 
 def _print(document: "SweepDocument", output: str) -> None:
     if output == "json":
-        from karpool.report.sweep_document import to_json
+        from karpool.report.simulations.sweep_document import to_json
 
         click.echo(to_json(document))
     elif output == "html":
-        from karpool.report.sweep_page import sweep_page
+        from karpool.report.simulations.sweep_page import sweep_page
 
         click.echo(sweep_page(document))
     else:
-        from karpool.report.sweep_table import print_sweep
+        from karpool.report.simulations.sweep_table import print_sweep
         from karpool.report.terminal import Screen
 
         print_sweep(document, Screen(sys.stdout))
 
 
 def _print_patches(running: "Sweep", number: int) -> None:
-    from karpool.report.what_if_yaml import changes_text
+    from karpool.report.what_if.what_if_yaml import changes_text
     from karpool.sweep.dimensions import knobs_of
     from karpool.sweep.trial import written
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from karpool.cli.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.cluster_source import read_cluster_of
-from karpool.cli.decision_options import Choices, decision_options
-from karpool.cli.group_options import group_options
-from karpool.cli.input_options import READS_LIVE, ClusterInput, KubeContext, cluster_options
-from karpool.cli.option_types import Whole
+from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
+from karpool.cli.options.decision_options import Choices, decision_options
+from karpool.cli.options.group_options import group_options
+from karpool.cli.options.input_options import READS_LIVE, ClusterInput, KubeContext, cluster_options
+from karpool.cli.options.option_types import Whole
 from karpool.cluster.node_groups import GroupOptions
-from karpool.model.loading import load
+from karpool.model.reading.loading import load
 from karpool.wire.problems import InputError
 from karpool.wire.sources import STDIN, find_sources
 

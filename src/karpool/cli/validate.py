@@ -10,15 +10,15 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from karpool.cli.catalog_options import CATALOG, CatalogOpener
 from karpool.cli.check_output import CHECK_FORMATS, print_checks
 from karpool.cli.errors import BAD_INPUT, say
-from karpool.cli.input_options import READS, files_option, output_option
+from karpool.cli.options.catalog_options import CATALOG, CatalogOpener
+from karpool.cli.options.input_options import READS, files_option, output_option
 from karpool.cli.progress import progress
-from karpool.disruption.pods import ignored_protection
+from karpool.disruption.candidates.pods import ignored_protection
 from karpool.model.annotations import AnnotationError, annotation_path
 from karpool.model.labels import DO_NOT_DISRUPT
-from karpool.model.loading import Loaded, read
+from karpool.model.reading.loading import Loaded, read
 from karpool.model.rules.pools import pause_flaws
 from karpool.model.validation import validate as find_problems
 from karpool.wire.problems import Flaw, Problem
@@ -91,7 +91,7 @@ def validate(
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(validation), indent=2))
     elif output in CHECK_FORMATS:
-        from karpool.report.check_results import validation_results
+        from karpool.report.checks.check_results import validation_results
 
         print_checks(validation_results(validation.problems, validation.warnings), output)
     else:

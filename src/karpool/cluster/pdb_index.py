@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from karpool.model.pod import Pod
+from karpool.model.reading.unreadable import UNKNOWN, unreadable_reason
 from karpool.model.reasons import Reason
 from karpool.model.selectors import LabelSelector
-from karpool.model.unreadable import UNKNOWN, unreadable_reason
 from karpool.model.workloads import PodDisruptionBudget
 
 Pair = tuple[str, str, str]

@@ -13,9 +13,9 @@ from karpool.model.node import CSINode, Node
 from karpool.model.nodepool import NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.reading.unreadable import UNKNOWN, unidentified, unreadable_reason
 from karpool.model.reasons import Reason
 from karpool.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from karpool.model.unreadable import UNKNOWN, unidentified, unreadable_reason
 from karpool.model.workloads import DaemonSet, Namespace
 from karpool.wire.objects import Object
 

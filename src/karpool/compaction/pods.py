@@ -9,8 +9,8 @@ from karpool.model import autoscaler_rules as rules
 from karpool.model.autoscaler_rules import SYSTEM
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.pod import Pod
+from karpool.model.reading.unreadable import unreadable_reason
 from karpool.model.reasons import Reason
-from karpool.model.unreadable import unreadable_reason
 
 
 def must_leave(pod: Pod) -> bool:

@@ -14,7 +14,7 @@ from karpool.cluster.changes import pool_changed
 from karpool.controller.session import Session
 from karpool.disruption.brakes.failures import Failure, FailureCause, after_failure, pool_of
 from karpool.disruption.brakes.launch_failures import LaunchTimes, claims_to_tell, launch_failure, remembered_launch
-from karpool.disruption.brakes.readiness import Workloads
+from karpool.disruption.brakes.readiness import WorkloadReadiness
 from karpool.execution.actions import Action, Annotate, CreateClaim
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
@@ -54,7 +54,7 @@ class LifecycleController:
         self._next_advance: datetime | None = None
         self._reading = False
         """Whether nodes are being read."""
-        self.workloads = Workloads(session.store.pods)
+        self.workloads = WorkloadReadiness(session.store.pods)
         """All pods by the controllers that made them."""
 
     def start(self) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.fresh_facts import FreshFacts
 

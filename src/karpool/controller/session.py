@@ -32,7 +32,7 @@ from karpool.execution.state import ExecutionState
 from karpool.model.labels import FAILED_COMMAND
 from karpool.model.nodepool import NodeClaim
 from karpool.model.pod import Pod
-from karpool.model.unreadable import UNKNOWN
+from karpool.model.reading.unreadable import UNKNOWN
 from karpool.packing.engine import Engine
 from karpool.packing.options import Options
 

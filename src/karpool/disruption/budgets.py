@@ -16,8 +16,8 @@ from karpool.disruption.reasons import ReasonCode
 from karpool.model.annotations import AnnotationError, annotated_budgets
 from karpool.model.cron import Schedule, parse_schedule
 from karpool.model.nodepool import Budget, NodePool
+from karpool.model.reading.unreadable import unreadable_reason
 from karpool.model.reasons import Reason
-from karpool.model.unreadable import unreadable_reason
 
 UNLIMITED: Final = 2**31 - 1
 _WHOLE: Final = 100

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
-from karpool.disruption.pdbs import Waves
+from karpool.disruption.candidates.pdbs import Waves
 from karpool.model.requirements import Requirements
 
 

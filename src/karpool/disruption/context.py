@@ -16,22 +16,22 @@ import numpy as np
 from karpool.catalog.instance_types import Catalog
 from karpool.cluster.arrays import Array
 from karpool.cluster.snapshot import Snapshot
-from karpool.disruption.blocking_pods import BlockingPods
 from karpool.disruption.brakes.ledger import evictions_by_namespace
 from karpool.disruption.budgets import UNLIMITED, Allowance, allowed
-from karpool.disruption.candidate import Candidate, price_of
+from karpool.disruption.candidates.blocking_pods import BlockingPods
+from karpool.disruption.candidates.candidate import Candidate, price_of
+from karpool.disruption.candidates.costs import eviction_cost, reschedule_cost, savings_ratio
+from karpool.disruption.candidates.drift_detection import Drift
+from karpool.disruption.candidates.group_rules import group_allowance
+from karpool.disruption.candidates.node_facts import PoolCensus
+from karpool.disruption.candidates.pdbs import PdbLimits, currently_reschedulable
 from karpool.disruption.command import Cause
-from karpool.disruption.costs import eviction_cost, reschedule_cost, savings_ratio
-from karpool.disruption.drift_detection import Drift
 from karpool.disruption.expected_pods import ExpectedPods
-from karpool.disruption.group_rules import group_allowance
 from karpool.disruption.memo import Memo
-from karpool.disruption.node_facts import PoolCensus
-from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
 from karpool.disruption.policies import HAIR, Worth
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.repair.breaker import PoolHealth
-from karpool.disruption.repair.diagnosis import Finding
+from karpool.disruption.repair.diagnosis import UnhealthyCondition
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
@@ -352,7 +352,7 @@ class DecisionContext:
         self._catch_up()
         return sorted(self.candidates(self.memo.nodes.sick()), key=lambda node: node.name)
 
-    def findings(self, candidate: Candidate) -> tuple[Finding, ...]:
+    def findings(self, candidate: Candidate) -> tuple[UnhealthyCondition, ...]:
         """What repair policies say of a node."""
         self._catch_up()
         return self.memo.nodes.findings(candidate.row)

@@ -13,20 +13,20 @@ from karpool.disruption.brakes.stop import NO_STOPS, Stops
 from karpool.disruption.command import Command, Method
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
-from karpool.disruption.drift import drift, static_drift
-from karpool.disruption.emptiness import emptiness
 from karpool.disruption.fleet_search.bounded_problem import bounded_problem
 from karpool.disruption.fleet_search.fleet import fleet_of
 from karpool.disruption.fleet_search.living_search import LivingSearch, TargetEnd
 from karpool.disruption.fleet_search.target import SearchRequest
 from karpool.disruption.memo import Memo
-from karpool.disruption.multi_node import multi_node
+from karpool.disruption.methods.drift import drift, static_drift
+from karpool.disruption.methods.emptiness import emptiness
+from karpool.disruption.methods.multi_node import multi_node
+from karpool.disruption.methods.single_node import single_node
 from karpool.disruption.policies import Verdict
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.repair.method import repair
 from karpool.disruption.revalidate import revalidate
 from karpool.disruption.settings import GLOBAL
-from karpool.disruption.single_node import single_node
 from karpool.disruption.stay_reasons import why_it_stays
 from karpool.model.reasons import Reason
 from karpool.optimization.problem import FleetProblem

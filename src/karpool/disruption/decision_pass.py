@@ -5,14 +5,15 @@ from typing import Protocol
 
 import numpy as np
 
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.candidates import consolidation_refusal, refusal
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.costs import eviction_weight
+from karpool.disruption.candidates.drift_detection import Drift
+from karpool.disruption.candidates.eligibility import consolidation_refusal, refusal
+from karpool.disruption.candidates.ordering import in_order
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.costs import eviction_weight
-from karpool.disruption.drift_detection import Drift
-from karpool.disruption.evaluate import Evaluator
-from karpool.disruption.ordering import in_order
+from karpool.disruption.methods.evaluate import Evaluator
+from karpool.disruption.methods.replacements import about
 from karpool.disruption.policies import (
     BALANCED,
     Verdict,
@@ -27,7 +28,6 @@ from karpool.disruption.policies import (
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.repair.method import UnhealthyNode, unhealthy_nodes
-from karpool.disruption.replacements import about
 from karpool.model.nodepool import NodePool
 from karpool.model.reasons import Reason
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from karpool.cluster.snapshot import Snapshot
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.command import Cause
 from karpool.disruption.context import DecisionContext
 from karpool.model.deletion_cost import cost_edit

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.candidates import node_rules
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.eligibility import node_rules
+from karpool.disruption.candidates.windows import in_grace, source_closed
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.drift import replaced
-from karpool.disruption.evaluate import Outcome
-from karpool.disruption.multi_node import multi_node
+from karpool.disruption.methods.drift import replaced
+from karpool.disruption.methods.evaluate import Outcome
+from karpool.disruption.methods.multi_node import multi_node
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import LEFT_ALONE, ReasonCode
 from karpool.disruption.repair.method import repair_rules, repaired
 from karpool.disruption.unblocking import otherwise
-from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from karpool.cluster.arrays import Array
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.node_facts import NodeFactsCache
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.node_facts import NodeFactsCache
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.refusal_cache import RefusalCache
 from karpool.disruption.snapshot_diff import SnapshotDiff

@@ -15,7 +15,8 @@ from karpool.disruption.brakes.rates import rates_left
 from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.buffer_shares import BufferShare, buffer_shares
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decide import first_commands
@@ -23,7 +24,6 @@ from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.global_search import search_eviction_price
 from karpool.disruption.fleet_search.plan_summary import CurvePoint, LowerBound, curve_of
 from karpool.disruption.fleet_search.straight_way import has_detours, search_for_end
-from karpool.disruption.pdbs import PdbLimits
 from karpool.disruption.policies import HAIR
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.predict import apply

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from karpool.disruption.brakes.rates import NO_RATES, Rates
 from karpool.disruption.brakes.stop import NO_STOPS, Stops
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.nodepool import NodePool
 

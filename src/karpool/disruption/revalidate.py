@@ -7,12 +7,12 @@ rules again, but not where pods go.
 
 from dataclasses import replace
 
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, refusal, stopped
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.eligibility import consolidation_refusal, emptiness_refusal, refusal, stopped
 from karpool.disruption.command import Command, Method
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.evaluate import Evaluator
+from karpool.disruption.methods.evaluate import Evaluator
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.repair.method import repair_refusal
 from karpool.model.reasons import Reason

@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from karpool.disruption.arrivals import in_order_of_arrival
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.command import Command, Move
 from karpool.disruption.context import DecisionContext
+from karpool.disruption.methods.replacements import ReplacementFinder, about
 from karpool.disruption.policies import HAIR
 from karpool.disruption.predict import predicted_node
 from karpool.disruption.reasons import ReasonCode
-from karpool.disruption.replacements import ReplacementFinder, about
 from karpool.disruption.settings import Scoring
 from karpool.model.labels import CAPACITY_TYPE, SPOT
 from karpool.model.reasons import Reason

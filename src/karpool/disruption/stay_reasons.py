@@ -1,17 +1,17 @@
 """Why nodes stay and pods stay pending: what each method says."""
 
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.eligibility import consolidation_refusal, emptiness_refusal
 from karpool.disruption.command import Cause
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.drift import replaced
+from karpool.disruption.methods.drift import replaced
+from karpool.disruption.methods.single_node import single_refusal
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.repair.method import repair_refusal, repaired
-from karpool.disruption.single_node import single_refusal
 from karpool.model.pod import Pod
+from karpool.model.reading.unreadable import unreadable_reason
 from karpool.model.reasons import Reason
-from karpool.model.unreadable import unreadable_reason
 from karpool.packing.refusals import why_unplaced
 
 

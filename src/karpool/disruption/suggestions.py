@@ -16,7 +16,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.catalog.places import place_of
 from karpool.cluster.node_groups import memberships
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.replacements import ReplacementFinder
+from karpool.disruption.methods.replacements import ReplacementFinder
 from karpool.model import labels as names
 from karpool.model.node_group import GroupMember, NodeGroup
 from karpool.model.nodepool import (

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from karpool.disruption.brakes.readiness import Workloads
+from karpool.disruption.brakes.readiness import WorkloadReadiness
 from karpool.disruption.brakes.stop import Stop
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.execution.actions import Action
 from karpool.execution.commands import advance_commands
 from karpool.execution.fresh_facts import FreshFacts
@@ -33,7 +33,7 @@ def advance(
     halting: Halting = lambda _: None,
     facts: FreshFacts | None = None,
     doubts: Sequence[Stop] = (),
-    workloads: Workloads | None = None,
+    workloads: WorkloadReadiness | None = None,
 ) -> tuple[ExecutionState, tuple[Action, ...]]:
     """The next safe actions for every command in progress and every node that is being deleted.
 

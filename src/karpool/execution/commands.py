@@ -9,8 +9,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.disruption.brakes.failures import Failure, FailureCause, pool_of
+from karpool.disruption.candidates.pods import blocks_until, protected_until, tolerates_disruption
 from karpool.disruption.command import Cause
-from karpool.disruption.pods import blocks_until, protected_until, tolerates_disruption
 from karpool.disruption.reasons import ReasonCode
 from karpool.execution.actions import AddTaint, DeleteClaim
 from karpool.execution.conditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED

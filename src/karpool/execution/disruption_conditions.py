@@ -4,9 +4,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpool.disruption.drift_detection import FORMER_HASH, drift_of, hash_version
+from karpool.disruption.candidates.drift_detection import FORMER_HASH, drift_of, hash_version
+from karpool.disruption.candidates.windows import reference_time
 from karpool.disruption.reasons import ReasonCode
-from karpool.disruption.windows import reference_time
 from karpool.execution.actions import Annotate, ClearClaimCondition
 from karpool.execution.conditions import DRIFTED, INITIALIZED, LAUNCHED
 from karpool.execution.reconcile_context import ReconcileContext

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from karpool.disruption.pods import STUCK_AFTER, critical, evictable, protected_until, waiting_for_eviction
+from karpool.disruption.candidates.pods import STUCK_AFTER, critical, evictable, protected_until, waiting_for_eviction
 from karpool.execution.actions import DeletePod, EvictPod
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.model.unreadable import UNREADABLE
+from karpool.model.reading.unreadable import UNREADABLE
 
 DEFAULT_GRACE: Final = 30
 _INSTANT: Final = timedelta(milliseconds=1)

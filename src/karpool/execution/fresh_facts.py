@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from karpool.cluster.changes import Impact, pod_change
+from karpool.disruption.candidates.pods import blocks_until
 from karpool.disruption.command import Cause
-from karpool.disruption.pods import blocks_until
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR
 from karpool.model.node import Node
 from karpool.model.pod import Pod
+from karpool.model.reading.unreadable import unreadable_reason
 from karpool.model.reasons import Reason
-from karpool.model.unreadable import unreadable_reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ finalizer removed, no instance ended. What was begun goes on when the object can
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
+from karpool.model.reading.unreadable import UNKNOWN, UNREADABLE, unreadable_reason
 from karpool.model.reasons import Reason
-from karpool.model.unreadable import UNKNOWN, UNREADABLE, unreadable_reason
 
 
 def claim_held(context: ReconcileContext, claim: NodeClaim) -> Reason | None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from karpool.cluster.pairing import join
-from karpool.disruption.pdbs import PdbLimits, currently_reschedulable
+from karpool.disruption.candidates.pdbs import PdbLimits, currently_reschedulable
 from karpool.execution.tickets import nodes_in_commands
 from karpool.model.objects import Objects
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Final, Literal
 
 from karpool.cluster.pairing import with_claims
-from karpool.disruption.brakes.readiness import Lapse, Workloads
+from karpool.disruption.brakes.readiness import Lapse, WorkloadReadiness
 from karpool.disruption.brakes.stop import Stop
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.execution.actions import Action, Kind, RecordEvent, SetClaimCondition
 from karpool.execution.fresh_facts import FreshFacts, unreadable
 from karpool.execution.settings import ExecutionSettings
@@ -49,7 +49,7 @@ class ReconcileContext:
     """Nodes and pods that were read a moment ago; they count more than `pods_on`."""
     doubts: Sequence[Stop] = ()
     """Why what is known cannot be trusted now."""
-    workloads: Workloads | None = None
+    workloads: WorkloadReadiness | None = None
     """The pods of every controller; None: they are counted from `everywhere` when they are needed."""
 
     def __post_init__(self) -> None:

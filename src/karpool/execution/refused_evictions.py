@@ -6,7 +6,7 @@ from typing import Final
 
 from karpool.disruption.brakes.failures import pool_of
 from karpool.disruption.brakes.harm import HarmedPod
-from karpool.disruption.pods import evictable, protected_until, waiting_for_eviction
+from karpool.disruption.candidates.pods import evictable, protected_until, waiting_for_eviction
 from karpool.disruption.reasons import clock
 from karpool.execution.drain import first_tier, grace_seconds
 from karpool.execution.tickets import ticket_of

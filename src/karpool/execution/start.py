@@ -25,8 +25,8 @@ from karpool.model.labels import LAUNCHED_FOR, REBOOT_BOUND, REBOOTS
 from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.reading.unreadable import unreadable_reason
 from karpool.model.reasons import Reason
-from karpool.model.unreadable import unreadable_reason
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
 from karpool.wire.duration import go_duration
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from itertools import count, islice
 
 from karpool.cluster.daemons import Daemon
-from karpool.disruption.costs import eviction_cost, lifetime_cost
-from karpool.disruption.pods import protected
+from karpool.disruption.candidates.costs import eviction_cost, lifetime_cost
+from karpool.disruption.candidates.pods import protected
 from karpool.execution.conditions import LAUNCHED
 from karpool.execution.tickets import COMMAND, REPLACES, ticket_of
 from karpool.model.labels import NODEPOOL

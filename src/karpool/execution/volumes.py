@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from karpool.cluster.volumes import claims_of
-from karpool.disruption.pods import drainable
+from karpool.disruption.candidates.pods import drainable
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.model.unreadable import UNKNOWN
+from karpool.model.reading.unreadable import UNKNOWN
 
 
 def attached_volumes(objects: Objects, node: Node, pods: tuple[Pod, ...], now: datetime) -> int:

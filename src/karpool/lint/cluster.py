@@ -8,7 +8,7 @@ from functools import cached_property
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import launchable
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.settings import DisruptionSettings
 from karpool.model.labels import NODEPOOL
 from karpool.model.node import Node

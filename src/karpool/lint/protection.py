@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from karpool.disruption.pods import FOREVER, protected_until
+from karpool.disruption.candidates.pods import FOREVER, protected_until
 from karpool.disruption.reasons import clock
 from karpool.lint.cluster import LintedCluster, by_workload
 from karpool.lint.finding import Finding, LintCode, Remedy, Rule, Severity

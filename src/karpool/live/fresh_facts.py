@@ -16,7 +16,7 @@ from karpool.kube.errors import ApiError, NotFoundError
 from karpool.live.resources import NODES, PODS
 from karpool.model.node import Node
 from karpool.model.pod import Pod
-from karpool.model.unreadable import UNKNOWN
+from karpool.model.reading.unreadable import UNKNOWN
 
 CONCURRENT_READS: Final = 4
 """How many nodes are read at the same time, by all who ask."""

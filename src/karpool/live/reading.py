@@ -15,10 +15,10 @@ from karpool.live.gang_objects import read_gang_objects
 from karpool.live.resources import collection_of
 from karpool.model import nodepool_v1beta1
 from karpool.model.group_sizes import STATUS_NAMESPACE
-from karpool.model.kinds import AUTOSCALING, KARPENTER, KINDS
 from karpool.model.labels import PAUSE_MAP, STATUS_MAP
 from karpool.model.objects import Objects
-from karpool.model.unreadable import stand_in
+from karpool.model.reading.kinds import AUTOSCALING, KARPENTER, KINDS
+from karpool.model.reading.unreadable import stand_in
 from karpool.model.workloads import ConfigMap
 from karpool.wire.objects import Metadata, Object
 

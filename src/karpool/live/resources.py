@@ -6,9 +6,9 @@ from typing import Any, Final, TypeVar
 
 from karpool.kube.resources import Raw, Resource, Unreadable
 from karpool.model import capacity_buffer, devices, gangs, node, node_overlay, nodepool, pod, storage, workloads
-from karpool.model.decoding import read_object
-from karpool.model.kinds import KINDS
-from karpool.model.unreadable import stand_in
+from karpool.model.reading.decoding import read_object
+from karpool.model.reading.kinds import KINDS
+from karpool.model.reading.unreadable import stand_in
 from karpool.wire.objects import Object
 
 T = TypeVar("T", bound=Object)

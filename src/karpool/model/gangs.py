@@ -70,14 +70,14 @@ class WorkloadPodGroup(Wire):
     policy: SchedulingPolicy = SchedulingPolicy()
 
 
-class WorkloadSpec(Wire):
+class GangSpec(Wire):
     pod_groups: tuple[WorkloadPodGroup, ...] = ()
 
 
 class Workload(Object):
     """The groups of pods of one workload, as Kubernetes 1.35 defines them."""
 
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: GangSpec = GangSpec()
 
     def least(self, group: str) -> int | None:
         """How many pods of a group are needed at once; None: that is not said."""

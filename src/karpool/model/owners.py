@@ -10,7 +10,7 @@ _MINUTE: Final = re.compile(r"-\d{8,10}")
 """What the controller of a CronJob puts behind its name: the minute for which a Job was due."""
 
 
-class Workload(NamedTuple):
+class OwningWorkload(NamedTuple):
     """What makes pods: a Deployment rather than its ReplicaSet, a CronJob rather than its Job; else the pod itself."""
 
     kind: str
@@ -21,17 +21,19 @@ class Workload(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-def workload_of(pod: Pod) -> Workload:
+def workload_of(pod: Pod) -> OwningWorkload:
     """The workload of a pod; one that nobody made is a workload of its own."""
     namespace, owners = pod.metadata.namespace, pod.metadata.owner_references
     owner = next((owner for owner in owners if owner.controller), None) or next(iter(owners), None)
     if owner is None:
-        return Workload("Pod", namespace, pod.name)
+        return OwningWorkload("Pod", namespace, pod.name)
     if owner.kind == "ReplicaSet":
-        return Workload("Deployment", namespace, _deployment(owner.name, pod.metadata.labels.get(TEMPLATE_HASH, "")))
+        return OwningWorkload(
+            "Deployment", namespace, _deployment(owner.name, pod.metadata.labels.get(TEMPLATE_HASH, ""))
+        )
     if owner.kind == "Job" and (due := _MINUTE.search(owner.name)) is not None and due.end() == len(owner.name):
-        return Workload("CronJob", namespace, owner.name[: due.start()])
-    return Workload(owner.kind, namespace, owner.name)
+        return OwningWorkload("CronJob", namespace, owner.name[: due.start()])
+    return OwningWorkload(owner.kind, namespace, owner.name)
 
 
 def _deployment(replica_set: str, template_hash: str) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from karpool.model.consequences import independent
-from karpool.model.loading import Loaded
 from karpool.model.objects import Objects
+from karpool.model.reading.consequences import independent
+from karpool.model.reading.loading import Loaded
 from karpool.model.rules.pools import controller_flaws, rate_flaws
 from karpool.model.rules.references import claim_references, pod_references
 from karpool.wire.objects import Object

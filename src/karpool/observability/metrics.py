@@ -57,7 +57,7 @@ class PoolSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disruption:
+class DisruptedClaim:
     """A NodeClaim that was deleted, as metrics tell it: why, and how long its pods have to leave."""
 
     pool: str
@@ -159,13 +159,13 @@ class Metrics(ProcessMetrics):
         """A NodeClaim was created, with reason `provisioned` or that of the command that needs a replacement."""
         self._count("nodeclaims_created_total", self._pool(pool), reason.lower(), str(relaxed).lower())
 
-    def claim_disrupted(self, disruption: Disruption) -> None:
+    def claim_disrupted(self, disruption: DisruptedClaim) -> None:
         """A NodeClaim was deleted."""
         self._pool(disruption.pool)
         self._count("nodeclaims_disrupted_total", *disruption.labels)
         self._counters["pods_disruption_initiated_total"].labels(*disruption.labels).inc(disruption.pods)
 
-    def unhealthy_disrupted(self, disruption: Disruption, condition: str, image: str) -> None:
+    def unhealthy_disrupted(self, disruption: DisruptedClaim, condition: str, image: str) -> None:
         """A NodeClaim was deleted because of a condition of its node."""
         labels = (snake_case(condition), self._pool(disruption.pool), disruption.capacity_type, image, disruption.mode)
         self._count("nodeclaims_unhealthy_disrupted_total", *labels)

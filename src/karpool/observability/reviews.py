@@ -38,19 +38,19 @@ _HINT: Final = "apply the role that comes with the manifests in deploy/"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewAnswer:
     """An answer to a request: 200 lets it pass, anything else is sent with the text."""
 
     status: int
     text: str = ""
 
 
-ALLOWED: Final = Verdict(200)
+ALLOWED: Final = ReviewAnswer(200)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    verdict: Verdict
+    verdict: ReviewAnswer
     at: float
 
 
@@ -69,11 +69,11 @@ class TokenReviews:
     async def __call__(self, request: web.Request) -> web.Response | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            return _refusal(Verdict(401, "a token is needed: Authorization: Bearer <token>"))
+            return _refusal(ReviewAnswer(401, "a token is needed: Authorization: Bearer <token>"))
         verdict = await self._verdict(token.strip(), request.path, request.method.lower())
         return None if verdict is ALLOWED else _refusal(verdict)
 
-    async def _verdict(self, token: str, path: str, verb: str) -> Verdict:
+    async def _verdict(self, token: str, path: str, verb: str) -> ReviewAnswer:
         # Tokens are secrets: only a hash is kept.
         key = hashlib.sha256(f"{verb} {path} {token}".encode(errors="replace")).digest()
         kept = self._kept.get(key)
@@ -82,7 +82,7 @@ class TokenReviews:
         ):
             return kept.verdict
         if self._waiting >= _MOST_WAITING:
-            return Verdict(503, "too many tokens are being checked")
+            return ReviewAnswer(503, "too many tokens are being checked")
         self._waiting += 1
         try:
             async with self._slots, asyncio.timeout(_ANSWER_SECONDS):
@@ -94,7 +94,7 @@ class TokenReviews:
         self._keep(key, verdict)
         return verdict
 
-    def _in_an_outage(self, kept: _Kept | None, error: Exception) -> Verdict:
+    def _in_an_outage(self, kept: _Kept | None, error: Exception) -> ReviewAnswer:
         said = one_line(str(error)) or "no answer in time"
         if self._clock() >= self._logs_again_at:
             self._logs_again_at = self._clock() + _LOG_SECONDS
@@ -103,19 +103,19 @@ class TokenReviews:
             )
         if kept is not None and kept.verdict is ALLOWED and self._clock() - kept.at < OUTAGE_SECONDS:
             return ALLOWED
-        return Verdict(503, "the API server cannot be asked about the token")
+        return ReviewAnswer(503, "the API server cannot be asked about the token")
 
-    async def _reviewed(self, token: str, path: str, verb: str) -> Verdict:
+    async def _reviewed(self, token: str, path: str, verb: str) -> ReviewAnswer:
         review = await self._client.create(TOKEN_REVIEWS, {"spec": {"token": token}})
         if not review.status.authenticated:
-            return Verdict(401, "the token is not valid")
+            return ReviewAnswer(401, "the token is not valid")
         user = review.status.user
         access = await self._client.create(SUBJECT_ACCESS_REVIEWS, {"spec": _access(user, path, verb)})
         if access.status.allowed and not access.status.denied:
             return ALLOWED
-        return Verdict(403, f"{one_line(user.username)} may not {verb} {path}")
+        return ReviewAnswer(403, f"{one_line(user.username)} may not {verb} {path}")
 
-    def _keep(self, key: bytes, verdict: Verdict) -> None:
+    def _keep(self, key: bytes, verdict: ReviewAnswer) -> None:
         self._kept[key] = _Kept(verdict, self._clock())
         self._kept.move_to_end(key)
         while len(self._kept) > _MOST_KEPT:
@@ -132,6 +132,6 @@ def _access(user: UserInfo, path: str, verb: str) -> dict[str, Any]:
     }
 
 
-def _refusal(verdict: Verdict) -> web.Response:
+def _refusal(verdict: ReviewAnswer) -> web.Response:
     headers = {"WWW-Authenticate": "Bearer"} if verdict.status == web.HTTPUnauthorized.status_code else {}
     return web.Response(status=verdict.status, text=f"{verdict.text}\n", headers=headers)

@@ -18,8 +18,8 @@ from karpool.live.patches import target
 from karpool.live.writer import Writer
 from karpool.model.nodepool import NodeClaim
 from karpool.observability.events import EventSink
-from karpool.operator.instance_launcher import InstanceLauncher
-from karpool.operator.instance_tasks import Alive
+from karpool.operator.instances.instance_launcher import InstanceLauncher
+from karpool.operator.instances.instance_tasks import Alive
 
 _log = structlog.get_logger()
 _REFUSALS: Final = range(400, 500)

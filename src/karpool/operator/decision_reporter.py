@@ -26,10 +26,10 @@ from karpool.model.labels import MIN_VALUES_RELAXED, NODEPOOL
 from karpool.model.nodepool import NodeClaim, NodeClaimSpec
 from karpool.model.reasons import Reason
 from karpool.observability.metrics import Metrics
-from karpool.operator.bound_meter import BoundMeter
 from karpool.operator.journal import Journal
+from karpool.operator.meters.bound_meter import BoundMeter
 from karpool.provisioning.provision import ProvisioningResult
-from karpool.report.journal_records import node_facts
+from karpool.report.journals.journal_records import node_facts
 
 _log = structlog.get_logger()
 _MOST_FAILED: Final = 1_000

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 import structlog
 
-from karpool.report.journal_lines import JournalLines
-from karpool.report.journal_records import JournalRecord
+from karpool.report.journals.journal_lines import JournalLines
+from karpool.report.journals.journal_records import JournalRecord
 
 _LOG_INTERVAL: Final = timedelta(minutes=1)
 

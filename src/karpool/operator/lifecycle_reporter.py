@@ -9,8 +9,8 @@ import structlog
 
 from karpool.cluster.nodes import StateNode
 from karpool.controller.store import ClusterStore
+from karpool.disruption.candidates.costs import unreadable_cost
 from karpool.disruption.command import Cause
-from karpool.disruption.costs import unreadable_cost
 from karpool.disruption.repair.diagnosis import diagnose
 from karpool.disruption.repair.policies import RepairPolicies
 from karpool.execution.conditions import DISRUPTION_REASON, DRAINED, INITIALIZED, REBOOT_SUCCEEDED
@@ -20,7 +20,7 @@ from karpool.model.labels import CAPACITY_TYPE, NODEPOOL, REBOOT_ISSUED, REGISTE
 from karpool.model.node import Node
 from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.pod import Pod
-from karpool.observability.metrics import Disruption, Metrics
+from karpool.observability.metrics import DisruptedClaim, Metrics
 from karpool.wire.objects import Object, condition, is_true
 
 _log = structlog.get_logger()
@@ -79,7 +79,7 @@ class LifecycleReporter:
     def _disrupted(self, claim: NodeClaim) -> None:
         """Count a NodeClaim that is to go, its pods, and what was wrong with its node."""
         cause, pool = _cause(claim), self._store.pools.get(_pool(claim))
-        disruption = Disruption(
+        disruption = DisruptedClaim(
             pool=_pool(claim),
             reason=cause,
             capacity_type=claim.metadata.labels.get(CAPACITY_TYPE, ""),

@@ -44,27 +44,27 @@ from karpool.operator.caches import OperatorCaches
 from karpool.operator.capacity_buffers import BufferReader, BufferStatusController
 from karpool.operator.decision_reporter import DecisionReporter
 from karpool.operator.deletion_cost_writer import DeletionCostWriter
-from karpool.operator.disruption_meter import measure_disruptions
 from karpool.operator.fact_source import ApiFactSource
 from karpool.operator.gang_reader import GangReader
-from karpool.operator.instance_launcher import GC_INTERVAL, InstanceLauncher
+from karpool.operator.instances.instance_launcher import GC_INTERVAL, InstanceLauncher
+from karpool.operator.instances.measured_instances import measured
 from karpool.operator.journal import Journal
 from karpool.operator.lifecycle_reporter import LifecycleReporter
 from karpool.operator.loop import Loop
-from karpool.operator.loop_meter import LoopMeter
-from karpool.operator.measured_instances import measured
+from karpool.operator.meters.disruption_meter import measure_disruptions
+from karpool.operator.meters.loop_meter import LoopMeter
+from karpool.operator.meters.pool_statistics import PoolStatistics
+from karpool.operator.meters.unreadable_meter import UnreadableMeter
 from karpool.operator.notifier import Notifier
 from karpool.operator.observed_catalog import CatalogFor
 from karpool.operator.pdb_source import StorePdbSource
 from karpool.operator.pool_nodes import PoolNodes
-from karpool.operator.pool_statistics import PoolStatistics
 from karpool.operator.pool_status_controller import PoolStatusController
 from karpool.operator.providers import provider_maker
 from karpool.operator.providers.protocol import Provider, ProviderContext, Reboots
 from karpool.operator.settings import RunSettings
 from karpool.operator.side_work import SideWork
 from karpool.operator.task_queue import TaskQueue
-from karpool.operator.unreadable_meter import UnreadableMeter
 from karpool.operator.upkeep import Upkeep
 from karpool.optimization.warmup import warm_up
 from karpool.packing.options import Options

@@ -1,7 +1,7 @@
 """The PodDisruptionBudgets of a live cluster."""
 
 from karpool.controller.store import ClusterStore
-from karpool.disruption.pdbs import PdbLimits
+from karpool.disruption.candidates.pdbs import PdbLimits
 
 
 class StorePdbSource:

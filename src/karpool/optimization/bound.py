@@ -24,7 +24,7 @@ _MOST_COLUMNS: Final = 800
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class PriceBound:
     """A price that no fleet is below, how it was found, and the proof of the linear programme.
 
     With whole machines (`method` is MIP) the price is higher than what the proof shows, and rests on the solver.
@@ -35,7 +35,7 @@ class Bound:
     proof: Proof
 
 
-def lower_bound(problem: FleetProblem, *, branches: int = BRANCHES) -> Bound:
+def lower_bound(problem: FleetProblem, *, branches: int = BRANCHES) -> PriceBound:
     """The price that no sequence of commands can bring a fleet below.
 
     Small parts of small fleets are solved with whole machines, too; `branches` limits how far, 0 leaves that out.
@@ -46,7 +46,7 @@ def lower_bound(problem: FleetProblem, *, branches: int = BRANCHES) -> Bound:
     return _joined(problem, parts, [_bound(part.problem, branches) for part in parts])
 
 
-def _bound(problem: FleetProblem, branches: int) -> Bound:
+def _bound(problem: FleetProblem, branches: int) -> PriceBound:
     """The bound of one part."""
     items = Items.of(problem)
     if not items.count.any():
@@ -57,12 +57,12 @@ def _bound(problem: FleetProblem, branches: int) -> Bound:
     free = relaxation.nodes.worth(items, worth.value, worth.premium, duals.node_rates)
     price = total(problem, items, worth, free, gain)
     proof = worth.proof(problem, items, rates, duals.node_rates)
-    found = Bound(price, "LP", proof)
+    found = PriceBound(price, "LP", proof)
     whole = relaxation.whole(branches, _MOST_COLUMNS) if branches else None
     return found if whole is None or whole <= price else replace(found, price=whole, method="MIP")
 
 
-def _joined(problem: FleetProblem, parts: Sequence[Part], bounds: Sequence[Bound]) -> Bound:
+def _joined(problem: FleetProblem, parts: Sequence[Part], bounds: Sequence[PriceBound]) -> PriceBound:
     """The bound of a fleet from those of its parts."""
     proof = Proof(
         value=np.zeros(len(problem.groups.signature)),
@@ -76,13 +76,13 @@ def _joined(problem: FleetProblem, parts: Sequence[Part], bounds: Sequence[Bound
         proof.kind_rates[part.kinds] = bound.proof.kind_rates
         proof.node_rates[part.nodes] = bound.proof.node_rates
     method = "MIP" if any(bound.method == "MIP" for bound in bounds) else "LP"
-    return Bound(sum(bound.price for bound in bounds), method, proof)
+    return PriceBound(sum(bound.price for bound in bounds), method, proof)
 
 
-def _nothing_to_move(problem: FleetProblem, items: Items) -> Bound:
+def _nothing_to_move(problem: FleetProblem, items: Items) -> PriceBound:
     """Only empty nodes may go, if any."""
     nothing = PodWorth(np.zeros(len(items.count)), np.zeros(items.spreading.least.shape))
     rates = np.zeros(problem.nodes.free.shape)
     zero = nothing.proof(problem, items, np.zeros(problem.kinds.room.shape), rates)
     price = total(problem, items, nothing, np.zeros(len(rates)), -problem.kinds.price)
-    return Bound(price, "LP", zero)
+    return PriceBound(price, "LP", zero)

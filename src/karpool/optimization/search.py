@@ -38,7 +38,7 @@ Watch = Callable[[int, float], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class TargetMachine:
     """A new machine of a target, or a node that stays: its number, and how many guests of each group it gets."""
 
     number: int
@@ -50,9 +50,9 @@ class TargetFleet:
     """Which nodes go, which kinds of machines come, and where guests sit."""
 
     gone: tuple[int, ...]
-    hosts: tuple[Machine, ...]
+    hosts: tuple[TargetMachine, ...]
     """Nodes of today that stay and get guests."""
-    new: tuple[Machine, ...]
+    new: tuple[TargetMachine, ...]
     """New machines, each with the number of its kind."""
     price: float
     """$/h of all machines."""
@@ -180,10 +180,10 @@ def search_parts(
 def _joined(found: list[tuple[Part, TargetFleet]]) -> TargetFleet:
     """The targets of all parts as one, with the numbers of the whole problem."""
 
-    def machines(part: Part, some: tuple[Machine, ...], numbers: Array) -> Iterator[Machine]:
+    def machines(part: Part, some: tuple[TargetMachine, ...], numbers: Array) -> Iterator[TargetMachine]:
         for machine in some:
             guests = {int(part.groups[group]): count for group, count in machine.guests.items()}
-            yield Machine(int(numbers[machine.number]), guests)
+            yield TargetMachine(int(numbers[machine.number]), guests)
 
     return TargetFleet(
         gone=tuple(sorted(int(part.nodes[node]) for part, target in found for node in target.gone)),
@@ -368,8 +368,8 @@ def _target(problem: FleetProblem, best: Best) -> TargetFleet:
     new = [int(machine) for machine in np.flatnonzero(best.kind != CLOSED)]
     return TargetFleet(
         gone=tuple(gone.tolist()),
-        hosts=tuple(Machine(node, guests(node)) for node in np.flatnonzero(best.guests[:count]).tolist()),
-        new=tuple(Machine(int(best.kind[machine]), guests(machine)) for machine in new),
+        hosts=tuple(TargetMachine(node, guests(node)) for node in np.flatnonzero(best.guests[:count]).tolist()),
+        new=tuple(TargetMachine(int(best.kind[machine]), guests(machine)) for machine in new),
         price=_price(problem, best),
         cost=float(best.cost[0]),
     )

@@ -113,10 +113,10 @@ class Engine:
         return self._ledger[1]
 
     @contextmanager
-    def what_if(self) -> Iterator["WhatIf"]:
+    def what_if(self) -> Iterator["PlacementTrial"]:
         """A trial on the snapshot as it is, undone at the end."""
         self.refresh()
-        trial = WhatIf(self)
+        trial = PlacementTrial(self)
         try:
             yield trial
         finally:
@@ -168,7 +168,7 @@ def _launched(requirements: Requirements) -> Requirements:
     return requirements.without(REGISTERED, INITIALIZED)
 
 
-class WhatIf:
+class PlacementTrial:
     """One trial: nodes removed, pods placed; the engine undoes it."""
 
     def __init__(self, engine: Engine) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.cluster.devices.claims import ClaimError, Demand
+from karpool.cluster.devices.claims import ClaimDemand, ClaimError
 from karpool.cluster.devices.ledger import DeviceLedger, Grants
 from karpool.cluster.devices.pools import PublishedDevice, Reach, template_reach
 from karpool.cluster.devices.search import Grant, Holdings, NoDevicesError, allocate
@@ -23,7 +23,7 @@ from karpool.model.requirements import NO_REQUIREMENTS, Requirements
 from karpool.model.scheduling import NodeSelector
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.directed import PROGRESS, place_directed
-from karpool.packing.refusal_messages import Refusal, Rule
+from karpool.packing.refusal_messages import Refusal, RefusalRule
 from karpool.wire.objects import encode_value
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class NewNodes:
 
     def _by_kind(
         self,
-        needed: list[tuple[str, Demand]],
+        needed: list[tuple[str, ClaimDemand]],
         own: _Opened | None,
         requirements: Requirements,
         where: Requirements,
@@ -320,7 +320,7 @@ class NewNodes:
             types = np.flatnonzero(pools.usable_mask(number))
             offer = self._offer(row, None, template.requirements, types)
             what = f"pool {template.name}"
-            yield what, Refusal(len(types), what, Rule.DEVICES, offer) if isinstance(offer, str) else None
+            yield what, Refusal(len(types), what, RefusalRule.DEVICES, offer) if isinstance(offer, str) else None
 
 
 def _own(grant: Grant) -> bool:

@@ -18,14 +18,23 @@ from karpool.model.labels import HOSTNAME
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
 from karpool.model.operating_systems import NOT_FOR_WINDOWS, needs_windows
+from karpool.model.reading.unreadable import UNKNOWN
 from karpool.model.requirements import Requirement, Requirements, one_of
 from karpool.model.scheduling import untolerated
-from karpool.model.unreadable import UNKNOWN
 from karpool.packing.kernels import columns as c
 from karpool.packing.kernels.refusals import prepare_rule_alone
 from karpool.packing.options import MinValues
 from karpool.packing.placement import Placement
-from karpool.packing.refusal_messages import Refusal, Rule, amount, broken, listing, of_group, rule_name, with_unit
+from karpool.packing.refusal_messages import (
+    Refusal,
+    RefusalRule,
+    amount,
+    broken,
+    listing,
+    of_group,
+    rule_name,
+    with_unit,
+)
 from karpool.packing.templates import supplies, title_of
 from karpool.packing.type_table import Mask
 
@@ -53,7 +62,7 @@ class PoolRefusal:
 
     depth: int
     count: int
-    rule: Rule
+    rule: RefusalRule
     detail: str
 
 
@@ -65,7 +74,7 @@ def pool_refusals(engine: "Engine", levels: list[int], labels: int) -> list[Refu
     refused = []
     for pool, template in enumerate(templates):
         if isinstance(template.pool, NodeGroup) and template.pool.fixed:
-            refused.append(Refusal(0, template.title, Rule.LIMIT, template.pool.fixed))
+            refused.append(Refusal(0, template.title, RefusalRule.LIMIT, template.pool.fixed))
             continue
         limits = engine.memory["limits"][pool]
         refusals: list[PoolRefusal] = []
@@ -83,7 +92,7 @@ def _idle_pools(engine: "Engine") -> list[Refusal]:
     """Pools that create no nodes at all, whatever the pod."""
     pools = engine.snapshot.objects.node_pools
     if not pools:
-        return [Refusal(0, "new nodes", Rule.NO_TYPE, "there is no NodePool to create one")]
+        return [Refusal(0, "new nodes", RefusalRule.NO_TYPE, "there is no NodePool to create one")]
     refused = []
     for pool in pools:
         rule, why = _why_idle(engine, pool)
@@ -92,16 +101,16 @@ def _idle_pools(engine: "Engine") -> list[Refusal]:
     return refused
 
 
-def _why_idle(engine: "Engine", pool: NodePool) -> tuple[Rule, str]:
+def _why_idle(engine: "Engine", pool: NodePool) -> tuple[RefusalRule, str]:
     if pool.unreadable:
-        return Rule.UNREADABLE, f"cannot be read: {pool.unreadable}"
+        return RefusalRule.UNREADABLE, f"cannot be read: {pool.unreadable}"
     if not engine.snapshot.withheld_pools.isdisjoint((pool.name, UNKNOWN)):
-        return Rule.UNREADABLE, "has a Node or a NodeClaim that cannot be read"
+        return RefusalRule.UNREADABLE, "has a Node or a NodeClaim that cannot be read"
     if pool.static:
-        return Rule.CLOSED, "keeps a fixed number of nodes"
+        return RefusalRule.CLOSED, "keeps a fixed number of nodes"
     if not pool.ready:
-        return Rule.CLOSED, "is not ready"
-    return Rule.CLOSED, "" if supplies(pool, engine.options.supply_annotation) else "is left alone by Karpool"
+        return RefusalRule.CLOSED, "is not ready"
+    return RefusalRule.CLOSED, "" if supplies(pool, engine.options.supply_annotation) else "is left alone by Karpool"
 
 
 def cut_claim(engine: "Engine", pod_row: int) -> Refusal | None:
@@ -116,7 +125,7 @@ def cut_claim(engine: "Engine", pod_row: int) -> Refusal | None:
         return None
     count = int(memory["claim_type_count"][claim])
     detail = "the cheapest types that may be listed are too few for its minValues"
-    return Refusal(count, f"pool {placement.claim_pool(claim)}", Rule.MIN_VALUES, detail)
+    return Refusal(count, f"pool {placement.claim_pool(claim)}", RefusalRule.MIN_VALUES, detail)
 
 
 def _views(engine: "Engine", class_: int, labels: int) -> tuple[RuleView, ...]:
@@ -176,19 +185,23 @@ class _Check:
                 return PoolRefusal(depth, int(left.sum()), rule, detail)
         count = int(self._fitting.sum())
         if self.engine.memory["state"][c.STRICT_RESERVED]:
-            return PoolRefusal(len(checks), count, Rule.RESERVED, "waits for reserved capacity that other pods took")
-        return PoolRefusal(len(checks), count, Rule.REFUSED, "no choice of types and domains serves all its rules")
+            return PoolRefusal(
+                len(checks), count, RefusalRule.RESERVED, "waits for reserved capacity that other pods took"
+            )
+        return PoolRefusal(
+            len(checks), count, RefusalRule.REFUSED, "no choice of types and domains serves all its rules"
+        )
 
-    def _taint(self) -> tuple[Mask, Rule, str] | None:
+    def _taint(self) -> tuple[Mask, RefusalRule, str] | None:
         taint = untolerated(self.template.taints, self.signature.tolerations)
-        return None if taint is None else (self.usable, Rule.TAINT, f"taint {taint}")
+        return None if taint is None else (self.usable, RefusalRule.TAINT, f"taint {taint}")
 
-    def _system(self) -> tuple[Mask, Rule, str] | None:
+    def _system(self) -> tuple[Mask, RefusalRule, str] | None:
         if not needs_windows(self.template.requirements) or needs_windows(self.signature.requirements):
             return None
-        return self.usable, Rule.SYSTEM, NOT_FOR_WINDOWS
+        return self.usable, RefusalRule.SYSTEM, NOT_FOR_WINDOWS
 
-    def _unusable(self) -> tuple[Mask, Rule, str] | None:
+    def _unusable(self) -> tuple[Mask, RefusalRule, str] | None:
         suitable = self.pools.suitable[self.pool]
         if self.usable.any():
             return None
@@ -196,22 +209,22 @@ class _Check:
             unknown = self.types.unknown(self.template.requirements)
             if unknown is not None:
                 wanted = self.template.requirements[unknown]
-                return suitable, Rule.UNKNOWN_LABEL, f"no known type meets {unknown} {wanted}: {UNKNOWN_LABEL}"
-            return suitable, Rule.NO_TYPE, "no available type meets the pool's own requirements"
+                return suitable, RefusalRule.UNKNOWN_LABEL, f"no known type meets {unknown} {wanted}: {UNKNOWN_LABEL}"
+            return suitable, RefusalRule.NO_TYPE, "no available type meets the pool's own requirements"
         if not (self.room[suitable] >= 0).all(axis=1).any():
-            return suitable, Rule.NOT_ENOUGH, "no type has room for its daemons"
-        return suitable, Rule.MIN_VALUES, "the available types are too few for its minValues"
+            return suitable, RefusalRule.NOT_ENOUGH, "no type has room for its daemons"
+        return suitable, RefusalRule.MIN_VALUES, "the available types are too few for its minValues"
 
-    def _label(self) -> tuple[Mask, Rule, str] | None:
+    def _label(self) -> tuple[Mask, RefusalRule, str] | None:
         wanted, own = self.signature.requirements, self.template.requirements
         host = wanted.get(HOSTNAME)
         if host is not None and not (host.complement and not host.bounded):
-            return self.usable, Rule.LABEL, f"requires {HOSTNAME} {host}, which no new node has"
+            return self.usable, RefusalRule.LABEL, f"requires {HOSTNAME} {host}, which no new node has"
         key = self._conflict(own, wanted.without(HOSTNAME))
         if key is None:
             return None
         has = f"has {own[key]}" if key in own else "does not set it"
-        return self.usable, Rule.LABEL, f"requires {key} {wanted[key]}, the pool {has}"
+        return self.usable, RefusalRule.LABEL, f"requires {key} {wanted[key]}, the pool {has}"
 
     def _conflict(self, own: Requirements, wanted: Requirements) -> str | None:
         """The first key on which two requirements conflict."""
@@ -231,13 +244,13 @@ class _Check:
         reachable = (reach for reach in self.signature.volumes if self._conflict(self._base, reach) is None)
         return [self._base.intersect(reach) for reach in reachable]
 
-    def _volume(self) -> tuple[Mask, Rule, str] | None:
+    def _volume(self) -> tuple[Mask, RefusalRule, str] | None:
         if self._alternatives:
             return None
         clashes = dict.fromkeys(
             f"{key} {reach[key]}" for reach in self.signature.volumes if (key := self._conflict(self._base, reach))
         )
-        return self.usable, Rule.VOLUME, f"its volumes require {listing(clashes, 'or')}"
+        return self.usable, RefusalRule.VOLUME, f"its volumes require {listing(clashes, 'or')}"
 
     @cached_property
     def _suited(self) -> Mask:
@@ -246,14 +259,14 @@ class _Check:
             mask |= self.types.suitable(requirements)
         return self.usable & mask
 
-    def _no_type(self) -> tuple[Mask, Rule, str] | None:
+    def _no_type(self) -> tuple[Mask, RefusalRule, str] | None:
         if self._suited.any():
             return None
         for key, allowed in self.signature.requirements.without(HOSTNAME).items():
             alone = self.template.requirements.with_key(key, allowed)
             if not (self.usable & self.types.suitable(alone)).any():
-                return self.usable, Rule.NO_TYPE, f"no available type has {key} {allowed}"
-        return self.usable, Rule.NO_TYPE, "no available type meets all that it requires"
+                return self.usable, RefusalRule.NO_TYPE, f"no available type has {key} {allowed}"
+        return self.usable, RefusalRule.NO_TYPE, "no available type meets all that it requires"
 
     @cached_property
     def _unclashed(self) -> Mask:
@@ -262,17 +275,17 @@ class _Check:
         free: Mask = clash == 0
         return self._suited & free
 
-    def _port(self) -> tuple[Mask, Rule, str] | None:
+    def _port(self) -> tuple[Mask, RefusalRule, str] | None:
         if self._unclashed.any():
             return None
-        return self._suited, Rule.PORT, "its daemons take the host port on every type"
+        return self._suited, RefusalRule.PORT, "its daemons take the host port on every type"
 
     @cached_property
     def _fitting(self) -> Mask:
         enough: Mask = (self.room >= self.requests).all(axis=1)
         return self._unclashed & enough
 
-    def _not_enough(self) -> tuple[Mask, Rule, str] | None:
+    def _not_enough(self) -> tuple[Mask, RefusalRule, str] | None:
         if self._fitting.any():
             return None
         left = self._unclashed
@@ -281,21 +294,21 @@ class _Check:
         after = " left after its daemons" if self.pools.runs[self.pool][:, left].any() else ""
         for column in np.flatnonzero(self.requests > most):
             if column == PODS:
-                return left, Rule.NOT_ENOUGH, f"no type has room for another pod{after}"
+                return left, RefusalRule.NOT_ENOUGH, f"no type has room for another pod{after}"
             name, requested = self.names[column], int(self.requests[column])
             if name.startswith(ATTACH):
                 detail = (
                     f"no type attaches {requested} {name.removeprefix(ATTACH)} volumes ({int(most[column])} at most)"
                 )
-                return left, Rule.ATTACH_LIMIT, detail
+                return left, RefusalRule.ATTACH_LIMIT, detail
             best = amount(name, max(0, int(most[column])))
-            return left, Rule.NOT_ENOUGH, f"no type has {with_unit(name, requested)}{after} ({best} at most)"
+            return left, RefusalRule.NOT_ENOUGH, f"no type has {with_unit(name, requested)}{after} ({best} at most)"
         requests = [
             with_unit(name, int(requested))
             for name, requested in zip(self.names, self.requests, strict=True)
             if requested and name != "pods" and not name.startswith(ATTACH)
         ]
-        return left, Rule.NOT_ENOUGH, f"no type has {listing(requests)}{after}"
+        return left, RefusalRule.NOT_ENOUGH, f"no type has {listing(requests)}{after}"
 
     @cached_property
     def _allowed(self) -> Mask:
@@ -304,12 +317,12 @@ class _Check:
             return self._fitting
         return self._fitting & (self.pools.capacity[:, :width] <= self.limits[:width]).all(axis=1)
 
-    def _limit(self) -> tuple[Mask, Rule, str] | None:
+    def _limit(self) -> tuple[Mask, RefusalRule, str] | None:
         limits = self.template.pool.spec.limits
         if self.limits[-1] < 1 and isinstance(self.template.pool, NodeGroup):
-            return self._fitting, Rule.LIMIT, f"has its maximum of {limits['nodes']} nodes"
+            return self._fitting, RefusalRule.LIMIT, f"has its maximum of {limits['nodes']} nodes"
         if self.limits[-1] < 1:
-            return self._fitting, Rule.LIMIT, f"limit nodes {limits['nodes']} reached"
+            return self._fitting, RefusalRule.LIMIT, f"limit nodes {limits['nodes']} reached"
         if self._allowed.any():
             return None
         least = self.pools.capacity[self._fitting].min(axis=0)
@@ -318,11 +331,11 @@ class _Check:
             if column is not None and least[column] > self.limits[column]:
                 left, need = amount(name, max(0, int(self.limits[column]))), amount(name, int(least[column]), up=True)
                 detail = f"limit {name} {limits[name]} reached ({left} left, the smallest type that fits has {need})"
-                return self._fitting, Rule.LIMIT, detail
+                return self._fitting, RefusalRule.LIMIT, detail
         listed = listing(f"{name} {limits[name]}" for name in limits)
-        return self._fitting, Rule.LIMIT, f"limits {listed} leave no type that fits"
+        return self._fitting, RefusalRule.LIMIT, f"limits {listed} leave no type that fits"
 
-    def _topology(self) -> tuple[Mask, Rule, str] | None:
+    def _topology(self) -> tuple[Mask, RefusalRule, str] | None:
         groups = self.engine.snapshot.topology.groups
         if next(self._choices(self.views), None) is not None:
             return None
@@ -347,7 +360,7 @@ class _Check:
                 if left.any():
                     yield restricted, left
 
-    def _min_values(self) -> tuple[Mask, Rule, str] | None:
+    def _min_values(self) -> tuple[Mask, RefusalRule, str] | None:
         if self.engine.options.min_values is not MinValues.STRICT:
             return None
         lacking = None
@@ -359,7 +372,7 @@ class _Check:
             return None
         key, reached, minimum = lacking
         detail = f"the types that fit have {reached} values of {key}, minValues is {minimum}"
-        return self._allowed, Rule.MIN_VALUES, detail
+        return self._allowed, RefusalRule.MIN_VALUES, detail
 
 
 def _choices_of_key(views: list[RuleView]) -> list[Requirement]:

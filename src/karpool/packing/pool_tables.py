@@ -9,8 +9,8 @@ from karpool.cluster.arrays import Array, Ragged
 from karpool.cluster.resources import ATTACH, UNLIMITED
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.nodepool import NodePool
+from karpool.model.reading.unreadable import UNKNOWN
 from karpool.model.requirements import Requirement, Requirements
-from karpool.model.unreadable import UNKNOWN
 from karpool.packing.limit_usage import LimitUsage
 from karpool.packing.options import MinValues, Options
 from karpool.packing.templates import NodeTemplate, templates

@@ -20,7 +20,7 @@ _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _PLACES: Final = {HOSTNAME: "host", ZONE: "zone", REGION: "region"}
 
 
-class Rule(StrEnum):
+class RefusalRule(StrEnum):
     """Stable names of the rules that refuse a pod a place."""
 
     REFUSED = "Refused"
@@ -50,7 +50,7 @@ class Refusal:
 
     count: int
     what: str
-    rule: Rule
+    rule: RefusalRule
     detail: str
 
 
@@ -95,23 +95,23 @@ def with_unit(name: str, value: int) -> str:
     return f"{amount(name, value, up=True)} {name}"
 
 
-def not_enough(name: str, requested: int, most: int) -> tuple[Rule, str]:
+def not_enough(name: str, requested: int, most: int) -> tuple[RefusalRule, str]:
     """The refusal of nodes that have too little of a resource; the best of them has `most` left."""
     if name.startswith(ATTACH):
-        return Rule.ATTACH_LIMIT, f"cannot attach another {name.removeprefix(ATTACH)} volume"
+        return RefusalRule.ATTACH_LIMIT, f"cannot attach another {name.removeprefix(ATTACH)} volume"
     if name == "pods":
-        return Rule.NOT_ENOUGH, "no room for another pod"
+        return RefusalRule.NOT_ENOUGH, "no room for another pod"
     if requested == 0:
-        return Rule.NOT_ENOUGH, f"already overcommitted in {name}"
+        return RefusalRule.NOT_ENOUGH, f"already overcommitted in {name}"
     best = amount(name, max(0, most))
-    return Rule.NOT_ENOUGH, f"not enough {name} ({amount(name, requested, up=True)} wanted, at most {best} free)"
+    return RefusalRule.NOT_ENOUGH, f"not enough {name} ({amount(name, requested, up=True)} wanted, at most {best} free)"
 
 
-_RULES: Final = {GroupKind.SPREAD: Rule.SPREAD, GroupKind.AFFINITY: Rule.AFFINITY}
+_RULES: Final = {GroupKind.SPREAD: RefusalRule.SPREAD, GroupKind.AFFINITY: RefusalRule.AFFINITY}
 
 
-def of_group(group: Group) -> Rule:
-    return _RULES.get(group.kind, Rule.ANTI_AFFINITY)
+def of_group(group: Group) -> RefusalRule:
+    return _RULES.get(group.kind, RefusalRule.ANTI_AFFINITY)
 
 
 def broken(group: Group) -> str:

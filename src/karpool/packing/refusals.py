@@ -29,9 +29,9 @@ from karpool.packing.kernels import columns as c
 from karpool.packing.kernels import refusals as k
 from karpool.packing.new_node_devices import NewNodes
 from karpool.packing.pool_refusals import cut_claim, pool_refusals
-from karpool.packing.refusal_messages import NODES, POD, Refusal, Rule
+from karpool.packing.refusal_messages import NODES, POD, Refusal, RefusalRule
 
-Reason = tuple[Rule, str]
+Reason = tuple[RefusalRule, str]
 
 
 def why_unplaced(engine: Engine, pod_row: int, *, exempt: bool = False) -> str:
@@ -44,7 +44,7 @@ def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Ref
     snapshot = engine.snapshot
     first = int(snapshot.pods.class_of[pod_row])
     if problem := snapshot.classes.constraints[first].refusal:
-        return (Refusal(1, POD, Rule.REFUSED, problem),)
+        return (Refusal(1, POD, RefusalRule.REFUSED, problem),)
     if cut := cut_claim(engine, pod_row):
         return (cut,)
     labels = int(snapshot.pods.labels_of[pod_row])
@@ -53,7 +53,7 @@ def refusals(engine: Engine, pod_row: int, *, exempt: bool = False) -> tuple[Ref
     if pod_row in snapshot.pods.device_rows:
         ledger = engine.trial_ledger or engine.device_ledger()
         if problem := ledger.problem(pod_row):
-            return (Refusal(1, POD, Rule.DEVICES, problem),)
+            return (Refusal(1, POD, RefusalRule.DEVICES, problem),)
     nodes = _Nodes(engine, levels, labels, exempt=exempt)
     refused = nodes.refusals() if ledger is None else nodes.refusals(lambda node: ledger.refusal(pod_row, node))
     if not engine.memory["state"][c.EXISTING_ONLY]:
@@ -98,7 +98,9 @@ class _Nodes:
         for code, count in zip(*np.unique(self.codes[(self.codes > 0) & ~lacking], return_counts=True), strict=True):
             counts[self._reason(int(code))] += int(count)
         if devices is not None:
-            counts.update((Rule.DEVICES, why) for node in np.flatnonzero(lacking).tolist() if (why := devices(node)))
+            counts.update(
+                (RefusalRule.DEVICES, why) for node in np.flatnonzero(lacking).tolist() if (why := devices(node))
+            )
         ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
         return [Refusal(count, NODES, rule, detail) for (rule, detail), count in ordered]
 
@@ -111,21 +113,21 @@ class _Nodes:
             requested = int(self.snapshot.classes.requests[self.levels[0], detail])
             return messages.not_enough(self.snapshot.resources.names[detail], requested, most)
         if check == k.PORT:
-            return Rule.PORT, self._port(detail)
+            return RefusalRule.PORT, self._port(detail)
         if check == k.HOST:
-            return Rule.LABEL, self._host()
+            return RefusalRule.LABEL, self._host()
         if check == k.TOPOLOGY:
             return self._topology(*divmod(detail, 2))
         if check == k.CLOSED:
-            return Rule.CLOSED, "would accept it, but is closed to pods now"
+            return RefusalRule.CLOSED, "would accept it, but is closed to pods now"
         if check == k.UNREADABLE and self._without_machines(code):
-            return Rule.CLOSED, "takes no other pods, as it is a Fargate or a virtual node"
+            return RefusalRule.CLOSED, "takes no other pods, as it is a Fargate or a virtual node"
         if check == k.UNREADABLE and not self.snapshot.seals:
-            return Rule.CLOSED, "would accept it, but is about to go"
+            return RefusalRule.CLOSED, "would accept it, but is about to go"
         if check == k.UNREADABLE:
-            return Rule.UNREADABLE, "would accept it, but something that bears on it cannot be read"
+            return RefusalRule.UNREADABLE, "would accept it, but something that bears on it cannot be read"
         # Only a pod that waits for reserved capacity keeps its preferences, and so refuses this node.
-        return Rule.RESERVED, "would accept it without its preferences, but the pod waits for reserved capacity"
+        return RefusalRule.RESERVED, "would accept it without its preferences, but the pod waits for reserved capacity"
 
     def _without_machines(self, code: int) -> bool:
         """Whether all nodes of a code are sealed for what they are."""
@@ -172,15 +174,15 @@ def _unsuited(signatures: list[Signature], node: StateNode) -> Reason:
     """The taint, label or volume for which a node suits none of some alternative signatures."""
     taint = untolerated(node.taints, signatures[0].tolerations)
     if taint is not None:
-        return Rule.TAINT, f"taint {taint}"
+        return RefusalRule.TAINT, f"taint {taint}"
     if runs_windows(node.labels) and not any(needs_windows(signature.requirements) for signature in signatures):
-        return Rule.SYSTEM, NOT_FOR_WINDOWS
+        return RefusalRule.SYSTEM, NOT_FOR_WINDOWS
     missed = [_missed_label(node, signature.requirements) for signature in signatures]
     if all(missed):
-        return Rule.LABEL, f"requires {messages.listing(dict.fromkeys(missed), 'or')}"
+        return RefusalRule.LABEL, f"requires {messages.listing(dict.fromkeys(missed), 'or')}"
     kept_off = (signature for signature, label in zip(signatures, missed, strict=True) if not label)
     places = dict.fromkeys(place for s in kept_off for reach in s.volumes if (place := _missed(node, reach)))
-    return Rule.VOLUME, f"its volumes require {messages.listing(places, 'or')}"
+    return RefusalRule.VOLUME, f"its volumes require {messages.listing(places, 'or')}"
 
 
 def _missed_label(node: StateNode, requirements: Requirements) -> str:

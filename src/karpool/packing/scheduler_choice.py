@@ -17,7 +17,7 @@ from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.pod_table import NO_WORKLOAD
 from karpool.cluster.snapshot import Snapshot
 from karpool.model.labels import HOSTNAME
-from karpool.packing.kernels.choice import Groups, Kinds, Lists, Nodes, Workloads, choose
+from karpool.packing.kernels.choice import NumberLists, PodKinds, ScoredNodes, SpreadWorkloads, TopologyGroups, choose
 from karpool.packing.kernels.fullness import best
 
 Kind = tuple[int, int, int]
@@ -68,15 +68,17 @@ class SchedulerChoice:
         places: list[int] = target.tolist()
         return places
 
-    def _spread(self, workloads: Sequence[int]) -> Workloads:
+    def _spread(self, workloads: Sequence[int]) -> SpreadWorkloads:
         """By kind: how many pods of its workload are where."""
         known = [workload for workload in dict.fromkeys(workloads) if workload != NO_WORKLOAD]
         on_node = np.zeros((len(known), len(self._nodes.shape)), dtype=np.int64)
         for at, workload in enumerate(known):
             on_node[at] = pods_alike(self._snapshot, workload, len(self._nodes.shape))
-        return Workloads(np.array([known.index(w) if w in known else -1 for w in workloads], dtype=np.int64), on_node)
+        return SpreadWorkloads(
+            np.array([known.index(w) if w in known else -1 for w in workloads], dtype=np.int64), on_node
+        )
 
-    def _columns(self, new: Sequence[ForeseenNode], without: Collection[int], avoided: Collection[int]) -> Nodes:
+    def _columns(self, new: Sequence[ForeseenNode], without: Collection[int], avoided: Collection[int]) -> ScoredNodes:
         nodes, size, width = self._snapshot.nodes, self.first_new, len(self._snapshot.resources)
         live = nodes.live[:size]
         usable = ((live == PRESENT) | (live == EXPECTED)).astype(np.uint8)
@@ -86,7 +88,7 @@ class SchedulerChoice:
         room = _below(nodes.room[:size, :width], [node.room[:width] for node in new])
         taken = _below(nodes.taken[:size, :width], [node.daemons[:width] for node in new])
         free = _below(nodes.free[:size, :width], [(node.room - node.daemons)[:width] for node in new])
-        return Nodes(
+        return ScoredNodes(
             order=np.concatenate(
                 (nodes.order[live[nodes.order] > 0], np.arange(size, size + len(new), dtype=np.int32))
             ),
@@ -104,14 +106,14 @@ class SchedulerChoice:
 class _Rules:
     """The rules of some kinds of pods, and the counts that they depend on, renumbered from zero."""
 
-    def __init__(self, snapshot: Snapshot, kinds: Sequence[Kind], nodes: Nodes) -> None:
+    def __init__(self, snapshot: Snapshot, kinds: Sequence[Kind], nodes: ScoredNodes) -> None:
         self._snapshot = snapshot
         self._kinds = kinds
         self._nodes = nodes
         self._groups: dict[int, int] = {}
         self._rows: dict[int, int] = {}
 
-    def tables(self) -> tuple[Kinds, Groups]:
+    def tables(self) -> tuple[PodKinds, TopologyGroups]:
         """All of it as kernels read it."""
         classes, topology = self._snapshot.classes, self._snapshot.topology
         levels = [_levels(self._snapshot, number) for number, _, _ in self._kinds]
@@ -124,7 +126,7 @@ class _Rules:
         counted_by = [set(topology.counted_by.row(labels)) for _, labels in flat]
         itself = [group in own for groups, own in zip(owned, counted_by, strict=True) for group in groups]
         named, host_ok = self._hosts(numbers.tolist())
-        kinds = Kinds(
+        kinds = PodKinds(
             levels=np.concatenate(([0], np.cumsum([len(own) for own in levels], dtype=np.int64))),
             signature=classes.signature[numbers].astype(np.int64),
             requests=np.ascontiguousarray(classes.requests[numbers, : len(self._snapshot.resources)]),
@@ -150,7 +152,7 @@ class _Rules:
     def _host_rows(self, rows: Iterable[int]) -> list[int]:
         return [self._rows.setdefault(row, len(self._rows)) for row in rows]
 
-    def _counted(self) -> Groups:
+    def _counted(self) -> TopologyGroups:
         topology, shapes, size = self._snapshot.topology, self._snapshot.shapes, len(self._snapshot.nodes.states)
         groups = np.array(list(self._groups), dtype=np.int64)
         by_host = np.array([topology.groups[group].by_host for group in self._groups], dtype=np.uint8)
@@ -171,7 +173,7 @@ class _Rules:
             domains = self._nodes.domain[node, key]
             there = (domains >= 0) & (seen_by[:, self._nodes.shape[node]] == 1) & (by_host == 0)
             known[np.flatnonzero(there), domains[there]] = True
-        return Groups(
+        return TopologyGroups(
             kind=topology.kind[groups].astype(np.int64),
             key=key,
             skew=topology.skew[groups].astype(np.int64),
@@ -233,7 +235,7 @@ def _below(rows: Array, more: Sequence[Array]) -> Array:
     return np.concatenate((rows, np.array(more, dtype=rows.dtype).reshape(len(more), rows.shape[1])))
 
 
-def _lists(rows: Sequence[Sequence[int]]) -> Lists:
+def _lists(rows: Sequence[Sequence[int]]) -> NumberLists:
     start = np.zeros(len(rows) + 1, dtype=np.int64)
     start[1:] = np.cumsum([len(row) for row in rows], dtype=np.int64)
-    return Lists(start, np.array([item for row in rows for item in row], dtype=np.int64))
+    return NumberLists(start, np.array([item for row in rows for item in row], dtype=np.int64))

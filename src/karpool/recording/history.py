@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from karpool.model.kinds import KINDS
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodStatus
+from karpool.model.reading.kinds import KINDS
 from karpool.recording import records as r
 from karpool.wire.merge_patch import merged
 from karpool.wire.objects import Condition, Object, decode_value

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from karpool.execution.deadlines import written_deadline
 from karpool.live.redaction import Redactor
-from karpool.model.kinds import KINDS
 from karpool.model.labels import DISRUPTIONS, HARM, REGION, ZONE
 from karpool.model.nodepool import CONSOLIDATABLE, NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodStatus
+from karpool.model.reading.kinds import KINDS
 from karpool.model.workloads import BudgetStatus, PodDisruptionBudget
 from karpool.recording import records as r
 from karpool.recording.history import RECORDED, History
@@ -35,11 +35,11 @@ _OF_NODES: Final = (ZONE, REGION)
 DISRUPTED: Final = "DisruptionReason"
 _LEDGERS: Final = (DISRUPTIONS, HARM)
 _CAUSES: Final = {
-    "EvictionByEvictionAPI": r.Cause.EVICTED,
-    "PreemptionByScheduler": r.Cause.PREEMPTED,
-    "DeletionByTaintManager": r.Cause.TAINT,
-    "DeletionByPodGC": r.Cause.NODE_LOST,
-    "TerminationByKubelet": r.Cause.KUBELET,
+    "EvictionByEvictionAPI": r.LeaveCause.EVICTED,
+    "PreemptionByScheduler": r.LeaveCause.PREEMPTED,
+    "DeletionByTaintManager": r.LeaveCause.TAINT,
+    "DeletionByPodGC": r.LeaveCause.NODE_LOST,
+    "TerminationByKubelet": r.LeaveCause.KUBELET,
 }
 _WHOLE_SECONDS: Final = timedelta(seconds=2)
 """How far from a deadline a pod may end that is given as many whole seconds as are left until then."""
@@ -85,7 +85,7 @@ class Observer:
         elif key in self.history.kinds[kind]:
             self.tell(r.Gone(t=self._time(now), kind=kind, key=key))
 
-    def evicted(self, key: str, now: datetime, cause: r.Cause = r.Cause.EVICTED) -> None:
+    def evicted(self, key: str, now: datetime, cause: r.LeaveCause = r.LeaveCause.EVICTED) -> None:
         """A pod is told to leave, by whoever watches more than objects."""
         number = self._numbers.get(key)
         if number is not None and self.history.pods[number].leaving is None:
@@ -166,12 +166,12 @@ class Observer:
 
     def _end(self, number: int, pod: Pod, now: float) -> None:
         cause = self._cause(pod)
-        if cause is not r.Cause.DELETED and self.history.pods[number].leaving is None:
+        if cause is not r.LeaveCause.DELETED and self.history.pods[number].leaving is None:
             self._leave(number, cause, now)
         how = r.End.SUCCEEDED if pod.status.phase == "Succeeded" else r.End.FAILED
         self.tell(r.Died(t=now, pod=number, how=how))
 
-    def _leave(self, number: int, cause: r.Cause, now: float) -> None:
+    def _leave(self, number: int, cause: r.LeaveCause, now: float) -> None:
         node = self.history.pods[number].node
         self.tell(r.Leaving(t=now, pod=number, cause=cause, because=self._disruption_of(node)))
 
@@ -181,15 +181,15 @@ class Observer:
         said: dict[str, str] = next((entry for entry in conditions if entry["type"] == DISRUPTED), {})
         return str(said.get("reason", "")) if said.get("status") == "True" else ""
 
-    def _cause(self, pod: Pod) -> r.Cause:
+    def _cause(self, pod: Pod) -> r.LeaveCause:
         """What the API server says; without that a pod that is to end when its node has to be empty is forced out."""
         said = condition(pod.status.conditions, "DisruptionTarget")
         if said is not None and said.status == "True":
-            return _CAUSES.get(said.reason, r.Cause.DELETED)
+            return _CAUSES.get(said.reason, r.LeaveCause.DELETED)
         ends, plain = pod.metadata.deletion_timestamp, self._claim_on(pod.spec.node_name)
         deadline = None if ends is None else written_deadline(plain.get("metadata", {}).get("annotations", {}))
         late = ends is not None and deadline is not None and abs(ends - deadline) <= _WHOLE_SECONDS
-        return r.Cause.FORCED if late else r.Cause.DELETED
+        return r.LeaveCause.FORCED if late else r.LeaveCause.DELETED
 
     def _claim_on(self, node: str) -> dict[str, Any]:
         """The NodeClaim of a node as it was written down; nothing without one."""

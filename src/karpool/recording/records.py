@@ -16,7 +16,7 @@ EVICTION: Final = "Eviction"
 """What `missing` calls evictions where a source does not say which pods were evicted."""
 
 
-class Cause(StrEnum):
+class LeaveCause(StrEnum):
     """Why a pod leaves, as the API server says; most that are deleted were scaled down or replaced by a rollout."""
 
     DELETED = "deleted"
@@ -106,7 +106,7 @@ class Leaving(TimedRecord, tag="leaving"):
     """A pod is being deleted; `because` is the reason for which its node is disrupted, if it is."""
 
     pod: int
-    cause: Cause = Cause.DELETED
+    cause: LeaveCause = LeaveCause.DELETED
     because: str = ""
 
 

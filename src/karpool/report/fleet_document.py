@@ -7,8 +7,8 @@ from typing import Final, Literal
 import msgspec
 
 from karpool.disruption.reasons import ReasonCode
-from karpool.report.document import BlockerPart, NodeVerdict, PlanDocument, PlannedCommand
 from karpool.report.document_part import API_VERSION, DocumentPart
+from karpool.report.plans.document import BlockerPart, NodeVerdict, PlanDocument, PlannedCommand
 
 _DIGITS: Final = 9
 Measure = Literal["leastPrice", "nodes"]

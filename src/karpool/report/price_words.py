@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from karpool.catalog.instance_types import PriceOrigin
-from karpool.report.document import PricesPart
+from karpool.report.plans.document import PricesPart
 
 
 def prices_parts(origins: Iterable[PriceOrigin]) -> tuple[PricesPart, ...]:

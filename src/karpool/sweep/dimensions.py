@@ -14,10 +14,10 @@ from karpool.disruption.what_if.pool_knobs import (
     Budgets,
     ConsolidateAfter,
     GracePeriod,
-    MinimumSavings,
+    MinimumSavingsKnob,
     PoolWeight,
 )
-from karpool.disruption.what_if.setting_knobs import EvictionPrice, NodeFee
+from karpool.disruption.what_if.setting_knobs import EvictionPriceKnob, NodeFee
 from karpool.sweep.values import kind_of, knob_of, refuse_value, wrong
 from karpool.wire.duration import Duration, parse_duration
 
@@ -153,10 +153,10 @@ _UNITS: Final[Mapping[type[Knob], tuple[_Unit, ...]]] = {
     ConsolidateAfter: (_DURATIONS,),
     GracePeriod: (_DURATIONS,),
     Budgets: (_WHOLE_NUMBERS, _PERCENTAGES),
-    MinimumSavings: (_NUMBERS, _PERCENTAGES),
+    MinimumSavingsKnob: (_NUMBERS, _PERCENTAGES),
     BalancedK: (_Unit(float, _number, "0.5..4"),),
     PoolWeight: (_WHOLE_NUMBERS,),
     NodeFee: (_NUMBERS,),
-    EvictionPrice: (_NUMBERS,),
+    EvictionPriceKnob: (_NUMBERS,),
 }
 """What the values of a knob lie between; those that are words have no ranges."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from karpool.sweep.dimensions import Setting
-from karpool.sweep.methods import Method
+from karpool.sweep.methods import SearchMethod
 from karpool.sweep.points import Point, estimates_of, hopeless, numbers_of, waiting_share, with_front
 from karpool.sweep.results_file import ResultsFile
 from karpool.sweep.trial import SweepInput, Timed, Trial, TrialResult
@@ -42,7 +42,7 @@ class Sweep:
         self._stops_hopeless = stops_hopeless
         self._stopped: set[Setting] = set()
 
-    def run(self, method: Method, workers: "Workers[Trial, Timed]") -> None:
+    def run(self, method: SearchMethod, workers: "Workers[Trial, Timed]") -> None:
         """Try all that a method asks for."""
         while batch := method.ask():
             self.settings.update(dict.fromkeys(batch))

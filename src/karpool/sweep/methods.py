@@ -20,7 +20,7 @@ _DRAWS: Final = 20
 """How often another value is drawn instead of one that there was."""
 
 
-class Method(Protocol):
+class SearchMethod(Protocol):
     def ask(self) -> Sequence[Setting]:
         """The next settings; empty at the end."""
 

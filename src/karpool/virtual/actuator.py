@@ -9,9 +9,9 @@ from karpool.kube.store import Store
 from karpool.model.deletion_cost import cost_edit
 from karpool.model.labels import DISRUPTIONS
 from karpool.model.nodepool import NODEPOOL_API
-from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation, with_condition, with_label, with_metadata, with_status, with_taints
 from karpool.virtual.cloud import VirtualCloud
+from karpool.virtual.control_plane.api import Api
 from karpool.virtual.world import VirtualWorld
 from karpool.wire.objects import OwnerReference, is_owned
 

@@ -14,16 +14,16 @@ from karpool.catalog.pricing import launchable
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.controller.cluster_state import ClusterState
-from karpool.disruption.pods import evictable
+from karpool.disruption.candidates.pods import evictable
 from karpool.model import autoscaler_rules as rules
 from karpool.model import labels as names
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.model.requirements import Requirements, one_of
 from karpool.virtual.cloud import VirtualCloud, node_of
+from karpool.virtual.control_plane.feasible_nodes import feasible_nodes
 from karpool.virtual.curves import seconds
-from karpool.virtual.feasible_nodes import feasible_nodes
-from karpool.virtual.scenario import GROUP, AutoscalerSettings, NodeGroup, ScenarioError
+from karpool.virtual.scenario import GROUP, AutoscalerSettings, ScenarioError, ScenarioNodeGroup
 from karpool.virtual.world import VirtualWorld
 
 
@@ -33,7 +33,7 @@ class Autoscaler:
         world: VirtualWorld,
         cluster_state: ClusterState,
         cloud: VirtualCloud,
-        groups: tuple[NodeGroup, ...],
+        groups: tuple[ScenarioNodeGroup, ...],
         settings: AutoscalerSettings,
     ) -> None:
         self.world = world
@@ -61,7 +61,7 @@ class Autoscaler:
         self._scale_down()
         self.world.queue.after(seconds(self.settings.scan_interval), self._scan)
 
-    def members(self, group: NodeGroup) -> list[Node]:
+    def members(self, group: ScenarioNodeGroup) -> list[Node]:
         return [node for node in self.world.store.nodes if node.metadata.labels.get(GROUP) == group.name]
 
     # -- scale-up --------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Autoscaler:
                 self.world.queue.after(launch + registration, partial(self._started, group, name))
             pending = [pod for pod in pending if pod not in fitting_pods]
 
-    def _would_fit(self, group: NodeGroup, pod: Pod) -> bool:
+    def _would_fit(self, group: ScenarioNodeGroup, pod: Pod) -> bool:
         """Whether an empty node of the group could hold the pod: labels, taints and room, not other pods."""
         if not self._offers[group.name]:
             return False
@@ -95,7 +95,7 @@ class Autoscaler:
         requests, room = snapshot.classes.requests[number], snapshot.resources.room(entry.allocatable)
         return bool((not rows or suits.any()) and (requests[: len(room)] <= room).all())
 
-    def _nodes_for(self, group: NodeGroup, pods: list[Pod]) -> int:
+    def _nodes_for(self, group: ScenarioNodeGroup, pods: list[Pod]) -> int:
         """How many empty nodes hold these pods, by their sum."""
         if not pods:
             return 0
@@ -106,15 +106,15 @@ class Autoscaler:
         requests = snapshot.classes.requests[rows, : len(room)].sum(axis=0)
         return int(np.max(np.ceil(requests[room > 0] / room[room > 0])))
 
-    def _next_name(self, group: NodeGroup) -> str:
+    def _next_name(self, group: ScenarioNodeGroup) -> str:
         self._count[group.name] += 1
         return f"{group.name}-{self._count[group.name]:04d}"
 
-    def _started(self, group: NodeGroup, name: str) -> None:
+    def _started(self, group: ScenarioNodeGroup, name: str) -> None:
         self._starting[group.name] -= 1
         self._register(group, name)
 
-    def _register(self, group: NodeGroup, name: str) -> None:
+    def _register(self, group: ScenarioNodeGroup, name: str) -> None:
         offers = self._offers[group.name]
         entry, offering = offers[self._count[group.name] % len(offers)]
         instance = self.cloud.start(name, entry, offering)
@@ -166,7 +166,7 @@ class Autoscaler:
             self.cloud.api.evict(snapshot.pods.get(at).key)
         return True
 
-    def _keeps(self, pod: Pod, group: NodeGroup) -> bool:
+    def _keeps(self, pod: Pod, group: ScenarioNodeGroup) -> bool:
         """Whether Cluster Autoscaler leaves a node alone because of a pod."""
         if rules.unsafe_to_evict(pod):
             return True
@@ -221,7 +221,7 @@ def _disabled(state: StateNode) -> bool:
     return state.annotations.get(rules.SCALE_DOWN_DISABLED) == "true"
 
 
-def _offers(group: NodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offering]]:
+def _offers(group: ScenarioNodeGroup, catalog: Catalog) -> list[tuple[InstanceType, Offering]]:
     """The offerings of a group, one per zone, in the order of its zones."""
     entry = catalog.by_name.get(group.instance_type)
     requirements = Requirements([(names.CAPACITY_TYPE, one_of(group.capacity_type))])

@@ -16,8 +16,8 @@ from karpool.model.requirements import Requirements
 from karpool.model.scheduling import Taint
 from karpool.provisioning.instances import choose_offering, instance_labels, starting_node, starting_taints
 from karpool.provisioning.shortages import obtainable, offering_key
-from karpool.virtual.api import Api, get_by_uid
 from karpool.virtual.changes import with_annotation, with_condition, with_metadata, with_status
+from karpool.virtual.control_plane.api import Api, get_by_uid
 from karpool.virtual.curves import seconds
 from karpool.virtual.random_streams import waiting_time
 from karpool.virtual.scenario import Fault, Interruptions, Shortage

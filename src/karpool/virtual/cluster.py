@@ -19,26 +19,26 @@ from karpool.model.objects import Objects
 from karpool.packing.options import Options
 from karpool.provisioning.inflight import as_launched
 from karpool.virtual.actuator import VirtualActuator
-from karpool.virtual.api import Api
 from karpool.virtual.autoscaler import Autoscaler
 from karpool.virtual.breakdowns import Breakdowns
 from karpool.virtual.changes import with_metadata
 from karpool.virtual.cloud import VirtualCloud
 from karpool.virtual.compactor import VirtualCompactor
-from karpool.virtual.controller_manager import ControllerManager, budget_of
+from karpool.virtual.control_plane.api import Api
+from karpool.virtual.control_plane.controller_manager import ControllerManager, budget_of
+from karpool.virtual.control_plane.device_drivers import DeviceDrivers
+from karpool.virtual.control_plane.kubelet import Kubelets
+from karpool.virtual.control_plane.pdb_controller import PdbController
+from karpool.virtual.control_plane.scheduler import Scheduler
 from karpool.virtual.curves import seconds
-from karpool.virtual.demand import Demand
-from karpool.virtual.device_drivers import DeviceDrivers
 from karpool.virtual.event_queue import EventQueue
 from karpool.virtual.facts import VirtualFacts
 from karpool.virtual.initial_cluster import load_nodes_and_pods, load_static_objects
-from karpool.virtual.kubelet import Kubelets
 from karpool.virtual.market import SpotMarket, SpotPrices
-from karpool.virtual.pdb_controller import PdbController
 from karpool.virtual.recorder import RunRecorder
-from karpool.virtual.replay import Replay
+from karpool.virtual.replays.demand import Demand
+from karpool.virtual.replays.replay import Replay
 from karpool.virtual.scenario import Outage, Policy, Scenario, Timings, patched
-from karpool.virtual.scheduler import Scheduler
 from karpool.virtual.world import VirtualWorld
 
 

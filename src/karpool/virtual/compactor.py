@@ -13,8 +13,8 @@ from karpool.compaction.marks import ANNOTATION, encode_mark
 from karpool.compaction.rates import NO_LEDGER, Ledger, ledger_with
 from karpool.compaction.settings import DEFAULTS, jittered
 from karpool.execution.actions import DeletePod, EvictPod, RecordEvent
-from karpool.virtual.api import Api
 from karpool.virtual.changes import with_annotation
+from karpool.virtual.control_plane.api import Api
 from karpool.virtual.facts import VirtualFacts
 from karpool.virtual.random_streams import random_fraction
 from karpool.virtual.world import VirtualWorld

@@ -13,16 +13,16 @@ from karpool.catalog.instance_types import Catalog, PriceOrigin
 from karpool.catalog.spot_history import read_spot_history
 from karpool.cluster.node_groups import GroupOptions, with_group_prices
 from karpool.model.group_sizes import Sizes
-from karpool.model.loading import load
 from karpool.model.objects import Objects
+from karpool.model.reading.loading import load
 from karpool.virtual.cluster import VirtualCluster
 from karpool.virtual.curves import seconds
-from karpool.virtual.demand import Demand, read_demand, with_demand, without
 from karpool.virtual.initial_cluster import on_machines, with_cluster
 from karpool.virtual.market import SpotPrices, spot_prices
-from karpool.virtual.recorded_policy import beneath, recorded_policy
-from karpool.virtual.recorded_run import recorded_run
 from karpool.virtual.recorder import Run
+from karpool.virtual.replays.demand import Demand, read_demand, with_demand, without
+from karpool.virtual.replays.recorded_policy import beneath, recorded_policy
+from karpool.virtual.replays.recorded_run import recorded_run
 from karpool.virtual.scenario import (
     RECORDED,
     Policy,

@@ -25,15 +25,15 @@ from karpool.model.node_group import NodeGroup as LearnedGroup
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodSpec, PodStatus
-from karpool.model.unreadable import UNKNOWN
+from karpool.model.reading.unreadable import UNKNOWN
 from karpool.virtual.changes import with_metadata, with_status
 from karpool.virtual.cloud import PROVIDER, VirtualCloud
-from karpool.virtual.controller_manager import ControllerManager
-from karpool.virtual.deployment_controller import REVISION, DeploymentController
-from karpool.virtual.scenario import GROUP, MONDAY, NodeGroup, Scenario, ScenarioError, Workload
-from karpool.virtual.statefulset_controller import REVISION as STATEFUL_REVISION
-from karpool.virtual.statefulset_controller import StatefulSetController, ordinal
-from karpool.virtual.workload_controller import WorkloadController
+from karpool.virtual.control_plane.controller_manager import ControllerManager
+from karpool.virtual.control_plane.deployment_controller import REVISION, DeploymentController
+from karpool.virtual.control_plane.statefulset_controller import REVISION as STATEFUL_REVISION
+from karpool.virtual.control_plane.statefulset_controller import StatefulSetController, ordinal
+from karpool.virtual.control_plane.workload_controller import WorkloadController
+from karpool.virtual.scenario import GROUP, MONDAY, Scenario, ScenarioError, ScenarioNodeGroup, ScenarioWorkload
 from karpool.wire.objects import Object, condition
 
 _AFTER_LAST_EVENT: Final = timedelta(minutes=1)
@@ -76,7 +76,7 @@ def with_cluster(scenario: Scenario, objects: Objects, groups: GroupOptions = NO
     )
 
 
-def _learned_groups(scenario: Scenario, objects: Objects, options: GroupOptions) -> Iterator[NodeGroup]:
+def _learned_groups(scenario: Scenario, objects: Objects, options: GroupOptions) -> Iterator[ScenarioNodeGroup]:
     """The cluster's own node groups, for the stand-in of their autoscaler; one in the scenario replaces its namesake.
 
     A group of unknown maximum, or of several machine types, has no more nodes than it has at the start.
@@ -88,7 +88,7 @@ def _learned_groups(scenario: Scenario, objects: Objects, options: GroupOptions)
         if isinstance(group, LearnedGroup) and group.name not in own:
             nodes = [node for node in objects.nodes if members.get(node.name) == group.name]
             types = Counter(label_of(node.metadata.labels, names.INSTANCE_TYPE) for node in nodes)
-            yield NodeGroup(
+            yield ScenarioNodeGroup(
                 name=group.name,
                 instance_type=types.most_common(1)[0][0],
                 size=group.size,
@@ -277,7 +277,7 @@ def _groups(objects: Objects) -> dict[Group, list[Pod]]:
 # -- workloads ---------------------------------------------------------------------------------------------------
 
 
-def _workloads(objects: Objects) -> list[Workload]:
+def _workloads(objects: Objects) -> list[ScenarioWorkload]:
     written = {entry.key: entry.spec.template.spec for entry in objects.daemon_sets}
     return [
         workload_like(pods[0], group, _replicas(group[1], pods, objects), written.get(_owner_key(pods[0])))
@@ -285,10 +285,10 @@ def _workloads(objects: Objects) -> list[Workload]:
     ]
 
 
-def workload_like(pod: Pod, group: Group, replicas: int = 0, written: PodSpec | None = None) -> Workload:
+def workload_like(pod: Pod, group: Group, replicas: int = 0, written: PodSpec | None = None) -> ScenarioWorkload:
     """A workload whose pods are like this one; `written` is the spec of its template, if that is known."""
     namespace, kind, name = group
-    return Workload(
+    return ScenarioWorkload(
         name=name,
         kind=kind,
         namespace=namespace,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from karpool.model import provisioner
-from karpool.model.decoding import ObjectReading, read_provisioner
+from karpool.model.reading.decoding import ObjectReading, read_provisioner
 from karpool.wire.objects import encode_value
 from karpool.wire.problems import Flaw
 

@@ -11,10 +11,10 @@ from karpool.execution.actions import Action, DeletePod
 from karpool.model.labels import NODEPOOL
 from karpool.model.pod import Pod
 from karpool.model.requests import effective_requests
-from karpool.virtual.api import Api
 from karpool.virtual.cloud import Instance, VirtualCloud
+from karpool.virtual.control_plane.api import Api
+from karpool.virtual.control_plane.pdb_controller import EvictionStatus
 from karpool.virtual.curves import seconds
-from karpool.virtual.pdb_controller import EvictionStatus
 from karpool.virtual.world import VirtualWorld
 from karpool.wire.objects import Wire
 

@@ -42,7 +42,7 @@ class Protection(ScenarioPart):
     unhealthy_pod_eviction_policy: str = ""
 
 
-class Workload(ScenarioPart):
+class ScenarioWorkload(ScenarioPart):
     """Pods of one kind: what each requests, and how many there are over time.
 
     The replicas of a Job are jobs that start in an hour, each of which runs for `runs`; a DaemonSet has none.
@@ -125,7 +125,7 @@ class SpotHistorySettings(ScenarioPart):
 Fault = Shortage | Interruptions | Outage | Breakdown
 
 
-class NodeGroup(ScenarioPart):
+class ScenarioNodeGroup(ScenarioPart):
     """Nodes of one type that a Cluster Autoscaler adds and removes."""
 
     name: str
@@ -196,7 +196,7 @@ class Decisions(ScenarioPart):
 Percent = Annotated[float, msgspec.Meta(ge=0.0, le=100.0)]
 
 
-class DrainPace(ScenarioPart):
+class DrainPaceLimits(ScenarioPart):
     """How many pods may be away while nodes drain, as on the command line; 0: any number."""
 
     workload_percent: Percent = Pacing().workload_percent
@@ -209,7 +209,7 @@ class Policy(ScenarioPart):
 
     pools: dict[str, dict[str, Any]] = {}
     decisions: Decisions = Decisions()
-    pace: DrainPace = DrainPace()
+    pace: DrainPaceLimits = DrainPaceLimits()
     scheduler: Literal["LeastAllocated", "MostAllocated"] | None = None
     disruption: bool = True
     """Whether Karpool disrupts nodes at all; it provisions in any case."""
@@ -243,14 +243,14 @@ class Scenario(ScenarioPart):
     prices: dict[str, Annotated[float, msgspec.Meta(ge=0.0)]] = {}
     """Prices in $/h of types (`TYPE` or `TYPE:CAPACITY_TYPE`) that differ from the catalogue's."""
     pools: tuple[NodePool, ...] = ()
-    workloads: tuple[Workload, ...] = ()
+    workloads: tuple[ScenarioWorkload, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
     buffers: tuple[CapacityBuffer, ...] = ()
     """Room to keep for pods of the scenario's Deployments and StatefulSets."""
     device_classes: tuple[DeviceClass, ...] = ()
     claim_templates: tuple[ResourceClaimTemplate, ...] = ()
     """Claims on devices that pods of workloads ask for; the catalogue says which devices nodes have."""
-    node_groups: tuple[NodeGroup, ...] = ()
+    node_groups: tuple[ScenarioNodeGroup, ...] = ()
     faults: tuple[Fault, ...] = ()
     policies: dict[str, Policy] = {}
     timings: Timings = Timings()

@@ -10,8 +10,8 @@ import msgspec
 
 from karpool.catalog.instance_types import Catalog
 from karpool.compaction.config import parse_config
+from karpool.disruption.methods.search import STRATEGIES
 from karpool.disruption.repair.policies import repair_flaws
-from karpool.disruption.search import STRATEGIES
 from karpool.disruption.settings import MOST_EVICTION_PRICE, is_eviction_price
 from karpool.model.capacity_buffer import CapacityBuffer
 from karpool.model.labels import CAPACITY_TYPES
@@ -21,7 +21,7 @@ from karpool.model.rules.names import is_domain
 from karpool.model.rules.pools import controller_flaws, weight_flaws
 from karpool.model.rules.workloads import refused_budget
 from karpool.model.workloads import PodDisruptionBudget
-from karpool.virtual.controller_manager import budget_of
+from karpool.virtual.control_plane.controller_manager import budget_of
 from karpool.virtual.curves import DAY, Curve, of_day, seconds
 from karpool.virtual.duration_limits import duration_flaws
 from karpool.virtual.old_pools import is_provisioner, provisioner_flaws
@@ -32,8 +32,8 @@ from karpool.virtual.scenario import (
     Decisions,
     Fault,
     Scenario,
+    ScenarioWorkload,
     Shortage,
-    Workload,
     begins_with_cluster,
     no_scenario,
     read_scenario,
@@ -186,7 +186,7 @@ def _duplicate_flaws(field: str, names: Iterable[str]) -> Iterator[Flaw]:
 # -- workloads -----------------------------------------------------------------------------------------------------
 
 
-def _workload_flaws(workload: Workload, at: str) -> Iterator[Flaw]:
+def _workload_flaws(workload: ScenarioWorkload, at: str) -> Iterator[Flaw]:
     if isinstance(workload.replicas, Curve):
         yield from _curve_flaws(workload.replicas, f"{at}.replicas")
     budget = budget_of(workload)

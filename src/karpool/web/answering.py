@@ -20,7 +20,7 @@ import structlog
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store
 from karpool.web.messages import LENGTH, Answered, Ask, Drop, Failed, Foreseen, Progressed, Start, Update
-from karpool.web.questions import Decider, Question, QuestionError
+from karpool.web.questions import Decider, PageQuestion, QuestionError
 from karpool.wire.objects import Object
 
 _log = structlog.get_logger()
@@ -68,7 +68,7 @@ COLLECTIONS: Final = {
 class _Pending:
     """A question that is being worked on, and who waits."""
 
-    question: Question
+    question: PageQuestion
     number: int
     version: int
     started: float
@@ -124,11 +124,11 @@ class Answering:
         self._sending = asyncio.Lock()
         self._dirty: dict[tuple[str, str], None] = {}
         self._watching = False
-        self._pending: dict[Question, _Pending] = {}
-        self._kept: dict[Question, _Kept] = {}
+        self._pending: dict[PageQuestion, _Pending] = {}
+        self._kept: dict[PageQuestion, _Kept] = {}
         self._latest = 0
 
-    async def ask(self, question: Question) -> AsyncGenerator[Progressed | Foreseen | bytes, None]:
+    async def ask(self, question: PageQuestion) -> AsyncGenerator[Progressed | Foreseen | bytes, None]:
         """Progress, what is known early, and at the end the answer; raises a QuestionError if there is none."""
         kept = self._still_good(question)
         if kept is not None:
@@ -168,7 +168,7 @@ class Answering:
 
     # -- answers that are known ----------------------------------------------------------------------------------
 
-    def _still_good(self, question: Question) -> bytes | None:
+    def _still_good(self, question: PageQuestion) -> bytes | None:
         kept = self._kept.get(question)
         if kept is None:
             return None
@@ -195,7 +195,7 @@ class Answering:
 
     # -- the process ---------------------------------------------------------------------------------------------
 
-    def _begun(self, question: Question) -> _Pending:
+    def _begun(self, question: PageQuestion) -> _Pending:
         self._latest += 1
         pending = _Pending(question, self._latest, self._store.version, time.monotonic())
         self._pending[question] = pending

@@ -25,10 +25,10 @@ from karpool.web.questions import (
     LongerWhatIfQuestion,
     MomentQuestion,
     NodeQuestion,
+    PageQuestion,
     PlanQuestion,
     PodQuestion,
     Progress,
-    Question,
     QuestionError,
     TimelineQuestion,
     TodayQuestion,
@@ -82,7 +82,7 @@ class Answers:
                 kept[key] = entry
 
     def answer(
-        self, question: Question, progress: Progress, foresee: Callable[[bytes], None] = lambda _: None
+        self, question: PageQuestion, progress: Progress, foresee: Callable[[bytes], None] = lambda _: None
     ) -> bytes:
         """The answer as JSON; raises a QuestionError if there is none. `foresee` is told what is known early."""
         before, self._progress, self._above = (self._progress, self._above), progress, None
@@ -129,7 +129,7 @@ class Answers:
     def _node(self, question: NodeQuestion, _: Progress) -> Answer:
         from karpool.disruption.decision_pass import DecisionPass
         from karpool.disruption.explain import explain_node
-        from karpool.report.assemble import explanation
+        from karpool.report.plans.assemble import explanation
 
         context = self._now()
         row = context.snapshot.nodes.rows.get(question.name)
@@ -146,7 +146,7 @@ class Answers:
 
     def _today(self, _: TodayQuestion, __: Progress) -> Answer:
         from karpool.disruption.what_if.quick import search_words
-        from karpool.report.what_if_document import end_part
+        from karpool.report.what_if.what_if_document import end_part
 
         cluster, what_if = self._what_ifs(AT_ONCE)
         pdbs = sorted(pdb.key for pdb in cluster.subject.objects.pod_disruption_budgets)
@@ -164,8 +164,8 @@ class Answers:
         """Where plans end with knobs turned; a global search may be used up to so many nodes."""
         from karpool.disruption.what_if.exports import export
         from karpool.disruption.what_if.knobs import read_knobs
-        from karpool.report.what_if_document import what_if_document
-        from karpool.report.what_if_yaml import patch_files, scenario_file
+        from karpool.report.what_if.what_if_document import what_if_document
+        from karpool.report.what_if.what_if_yaml import patch_files, scenario_file
 
         try:
             knobs = read_knobs(knobs_text)
@@ -213,9 +213,9 @@ class Answers:
 
     def _blockers(self, question: BlockersQuestion, foresee: Foreseeing) -> Answer:
         from karpool.disruption.what_if.blockers import Blocker, Blockers, blockers_of
-        from karpool.report.blockers_table import blockers_csv
-        from karpool.report.costs import GroupingError, read_grouping
-        from karpool.report.what_if_document import BlockersDocument, blockers_document, owner_of
+        from karpool.report.costs.costs import GroupingError, read_grouping
+        from karpool.report.what_if.blockers_table import blockers_csv
+        from karpool.report.what_if.what_if_document import BlockersDocument, blockers_document, owner_of
 
         try:
             grouping = read_grouping(question.by) if question.by else None
@@ -242,7 +242,7 @@ class Answers:
         return {"blockers": document, "csv": blockers_csv(document)}
 
     def _costs(self, question: CostsQuestion, progress: Progress) -> Answer:
-        from karpool.report.costs import CostTally, GroupingError, read_grouping
+        from karpool.report.costs.costs import CostTally, GroupingError, read_grouping
 
         try:
             grouping = read_grouping(question.by)

@@ -9,9 +9,9 @@ from karpool.web.questions import (
     LongerWhatIfQuestion,
     MomentQuestion,
     NodeQuestion,
+    PageQuestion,
     PlanQuestion,
     PodQuestion,
-    Question,
     QuestionError,
     TimelineQuestion,
     TodayQuestion,
@@ -23,7 +23,7 @@ _LONGEST_KNOBS: Final = 6_000
 Query = Mapping[str, str]
 
 
-def read_question(what: str, query: Query) -> Question:
+def read_question(what: str, query: Query) -> PageQuestion:
     """The question, or a QuestionError that says what is wrong with it."""
     read = _READERS.get(what)
     if read is None:
@@ -56,7 +56,7 @@ def _since(query: Query) -> str:
     return query.get("since", "")[:_LONGEST]
 
 
-_READERS: Final[dict[str, Callable[[Query], Question]]] = {
+_READERS: Final[dict[str, Callable[[Query], PageQuestion]]] = {
     "plan": lambda _query: PlanQuestion(),
     "node": lambda query: NodeQuestion(_name(query)),
     "pod": lambda query: PodQuestion(_name(query)),

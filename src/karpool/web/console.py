@@ -11,7 +11,7 @@ from karpool.controller.store import ClusterStore
 from karpool.report.price_words import prices_parts, prices_words
 from karpool.web.answering import Answering
 from karpool.web.feed import Feed
-from karpool.web.fleet import Fleet
+from karpool.web.fleet import FleetRows
 from karpool.web.questions import Decider
 from karpool.wire.objects import Object
 
@@ -58,7 +58,7 @@ class ShownCluster:
 
     def __init__(self, cluster: OpenedCluster) -> None:
         self.cluster = cluster
-        self.feed = Feed(lambda: Fleet(cluster.store, cluster.catalog), cluster.status)
+        self.feed = Feed(lambda: FleetRows(cluster.store, cluster.catalog), cluster.status)
         self.answering = Answering(
             cluster.store,
             cluster.others,

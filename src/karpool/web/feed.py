@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from karpool.web.fleet import Fleet
+from karpool.web.fleet import FleetRows
 
 INTERVAL: Final = 0.25
 """How often pages are told of changes, in seconds."""
@@ -34,7 +34,7 @@ _SILENCE: Final = 15.0
 class Feed:
     """Follows one fleet as long as pages ask for it."""
 
-    def __init__(self, make: Callable[[], Fleet], status: Callable[[], Mapping[str, Any]] = dict) -> None:
+    def __init__(self, make: Callable[[], FleetRows], status: Callable[[], Mapping[str, Any]] = dict) -> None:
         """`make` begins a fleet anew. `status`: what pages are told besides, whenever it changes."""
         self._make = make
         self.fleet = make()
@@ -52,13 +52,13 @@ class Feed:
     def pages(self) -> int:
         return len(self._pages)
 
-    async def nodes(self) -> Fleet:
+    async def nodes(self) -> FleetRows:
         """The fleet, once all nodes have their rows; pods may still be read."""
         self._want()
         await self._nodes_read.wait()
         return self.fleet
 
-    async def ready(self) -> Fleet:
+    async def ready(self) -> FleetRows:
         """The fleet, once all that is known has its rows."""
         self._want()
         await self._settled.wait()

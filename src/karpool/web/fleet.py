@@ -25,7 +25,7 @@ _KEPT_CHANGES: Final = 2_000
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Fleet:
+class FleetRows:
     """The rows of one cluster; the numbers of nodes and pods mean the same as long as it lives."""
 
     def __init__(self, store: ClusterStore, catalog: Callable[[], Catalog]) -> None:

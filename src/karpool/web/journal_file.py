@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from karpool.report.timeline import Timeline
+from karpool.report.journals.timeline import Timeline
 
 _MOST_FILES: Final = 100
 

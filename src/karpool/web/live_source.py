@@ -18,10 +18,10 @@ from karpool.live.caches import ClusterCaches
 from karpool.live.gang_objects import read_gang_objects
 from karpool.live.process import background
 from karpool.live.reading import DEVICES, REQUIRED, CannotReadError, Unlisted, read_autoscaler_status, read_cluster
-from karpool.model.kinds import KARPENTER
 from karpool.model.labels import PAUSE_MAP
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.reading.kinds import KARPENTER
 from karpool.operator.observed_catalog import CatalogFor, ObservedCatalog
 from karpool.web.console import OpenedCluster
 from karpool.web.questions import Decider

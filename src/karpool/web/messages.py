@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from karpool.web.questions import Decider, Question
+from karpool.web.questions import Decider, PageQuestion
 from karpool.wire.objects import Object
 
 LENGTH: Final = "!Q"
@@ -29,7 +29,7 @@ class Update(NamedTuple):
 
 class Ask(NamedTuple):
     number: int
-    question: Question
+    question: PageQuestion
 
 
 class Drop(NamedTuple):

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner
-from karpool.report.assemble import draw
-from karpool.report.document import DrawnNode
+from karpool.report.plans.assemble import draw
+from karpool.report.plans.document import DrawnNode
 from karpool.web.questions import Answer, DecidedCluster, Progress
 from karpool.web.rows import NODE_FIELDS, POD_FIELDS, Row, Tables, node_row, pod_row
 

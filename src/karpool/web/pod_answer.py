@@ -4,12 +4,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from karpool.disruption.candidates.pods import blocks_until
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.pods import blocks_until
 from karpool.model.owners import workload_of
 from karpool.packing.kernels import refusals as k
 from karpool.packing.kernels.columns import UNPLACED
-from karpool.packing.refusal_messages import Rule
+from karpool.packing.refusal_messages import RefusalRule
 from karpool.packing.refusals import essential_levels, node_codes, refusals
 from karpool.web.questions import Answer, QuestionError
 
@@ -50,7 +50,7 @@ def _places(context: DecisionContext, row: int) -> dict[str, Any]:
         fitting = {int(node) for node in np.flatnonzero(codes == k.FITS * k.STEP)}
         if target != UNPLACED:
             fitting.add(int(target))
-        refused = [entry for entry in refusals(engine, row, exempt=exempt) if entry.rule != Rule.RESERVED]
+        refused = [entry for entry in refusals(engine, row, exempt=exempt) if entry.rule != RefusalRule.RESERVED]
         chosen = None if target == UNPLACED else snapshot.nodes.get(int(target)).name
     names = sorted(snapshot.nodes.get(node).name for node in fitting)
     return {

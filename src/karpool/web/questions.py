@@ -8,7 +8,7 @@ import msgspec
 from karpool.disruption.plan import Plan
 from karpool.disruption.what_if.question import Question as Subject
 from karpool.model.objects import Objects
-from karpool.report.document import PlanDocument
+from karpool.report.plans.document import PlanDocument
 
 Progress = Callable[[str, int, int | None], None]
 """Takes what is being done, how much of it is done, and how much there is, if known."""
@@ -40,7 +40,7 @@ Foreseeing = Callable[[Any], None]
 """Takes what is known of an answer before it is complete."""
 
 
-class Question(msgspec.Struct, frozen=True, tag=True):
+class PageQuestion(msgspec.Struct, frozen=True, tag=True):
     """Something to ask about a cluster."""
 
     long: ClassVar[bool] = False
@@ -49,36 +49,36 @@ class Question(msgspec.Struct, frozen=True, tag=True):
     """Whether its answer changes, though the cluster may not."""
 
 
-class PlanQuestion(Question, frozen=True, tag="plan"):
+class PlanQuestion(PageQuestion, frozen=True, tag="plan"):
     """What should be done, all of it."""
 
     long: ClassVar[bool] = True
 
 
-class NodeQuestion(Question, frozen=True, tag="node"):
+class NodeQuestion(PageQuestion, frozen=True, tag="node"):
     """Why a node stays, or goes."""
 
     name: str
 
 
-class PodQuestion(Question, frozen=True, tag="pod"):
+class PodQuestion(PageQuestion, frozen=True, tag="pod"):
     """Why a pod is where it is, and where it could be."""
 
     name: str
 
 
-class TodayQuestion(Question, frozen=True, tag="today"):
+class TodayQuestion(PageQuestion, frozen=True, tag="today"):
     """Where the plan ends that first answers to what-ifs are compared with; asked early, so that it is there."""
 
 
-class WhatIfQuestion(Question, frozen=True, tag="what_if"):
+class WhatIfQuestion(PageQuestion, frozen=True, tag="what_if"):
     """Where plans end if something is otherwise; `knobs` is a JSON list. `since`: as for blockers."""
 
     knobs: str
     since: str = ""
 
 
-class LongerWhatIfQuestion(Question, frozen=True, tag="longer_what_if"):
+class LongerWhatIfQuestion(PageQuestion, frozen=True, tag="longer_what_if"):
     """The same, with a search that finds more, for those who wait."""
 
     long: ClassVar[bool] = True
@@ -86,7 +86,7 @@ class LongerWhatIfQuestion(Question, frozen=True, tag="longer_what_if"):
     since: str = ""
 
 
-class BlockersQuestion(Question, frozen=True, tag="blockers"):
+class BlockersQuestion(PageQuestion, frozen=True, tag="blockers"):
     """What keeps the most money where it is; `by`: whose blockers are lifted together, if not each alone.
 
     `since`: which change the page has seen, if what was planned before it is not to be used any more.
@@ -97,7 +97,7 @@ class BlockersQuestion(Question, frozen=True, tag="blockers"):
     since: str = ""
 
 
-class CostsQuestion(Question, frozen=True, tag="costs"):
+class CostsQuestion(PageQuestion, frozen=True, tag="costs"):
     """Who pays, before the plan of a time and after it."""
 
     long: ClassVar[bool] = True
@@ -105,13 +105,13 @@ class CostsQuestion(Question, frozen=True, tag="costs"):
     time: str = ""
 
 
-class TimelineQuestion(Question, frozen=True, tag="timeline"):
+class TimelineQuestion(PageQuestion, frozen=True, tag="timeline"):
     """What a controller has done, as its journal tells."""
 
     moves: ClassVar[bool] = True
 
 
-class MomentQuestion(Question, frozen=True, tag="moment"):
+class MomentQuestion(PageQuestion, frozen=True, tag="moment"):
     """The fleet at a past moment, as far as the journal knows."""
 
     at: str

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.factories import pod
 
 from karpool.disruption.brakes.ledger import LedgerEntry, Moved, disruption, owner_key
-from karpool.disruption.brakes.readiness import Away, Held, Lapse, LetGo, Pacing, Workloads, awaited
+from karpool.disruption.brakes.readiness import Away, Held, Lapse, LetGo, Pacing, WorkloadReadiness, awaited
 from karpool.model.pod import Pod
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -38,7 +38,9 @@ def away(
     lapses: dict[str, Lapse] | None = None,
 ) -> Away:
     key = str(owner_key(web(0)))
-    return Away(Workloads(pods), entries, pacing, NOW, here={key: here}, leaving={key: leaving}, lapses=lapses or {})
+    return Away(
+        WorkloadReadiness(pods), entries, pacing, NOW, here={key: here}, leaving={key: leaving}, lapses=lapses or {}
+    )
 
 
 def free(asked: Away, pods: list[Pod]) -> int:
@@ -137,19 +139,19 @@ def test_pods_of_all_workloads_together_are_bounded() -> None:
     pods = [pod(f"app{number}-1", node="a") for number in range(400)]
     noted = replace(disruption("c1", "Drift", ["a"], pods, MOVED, everywhere=pods), committed=True)
     here = dict.fromkeys(noted.owners, 1)
-    asked = Away(Workloads(pods), [noted], PACING, NOW, here=here, leaving={}, lapses={})
+    asked = Away(WorkloadReadiness(pods), [noted], PACING, NOW, here=here, leaving={}, lapses={})
     assert free(asked, pods) == 20
     refused = asked.ask(pods[-1])
     assert refused == Held("20 pods that commands moved are away, and no more than 20 may be")
     few = pods[:30]
     here = dict.fromkeys([str(owner_key(each)) for each in few], 1)
-    asked = Away(Workloads(few), [noted], PACING, NOW, here=here, leaving={}, lapses={})
+    asked = Away(WorkloadReadiness(few), [noted], PACING, NOW, here=here, leaving={}, lapses={})
     assert free(asked, few) == 0  # 370 are missing
 
 
 def test_a_small_cluster_may_have_ten_pods_away() -> None:
     pods = [pod(f"app{number}-1", node="a") for number in range(30)]
-    asked = Away(Workloads(pods), [], PACING, NOW, here={}, leaving={}, lapses={})
+    asked = Away(WorkloadReadiness(pods), [], PACING, NOW, here={}, leaving={}, lapses={})
     assert free(asked, pods) == 10
 
 
@@ -167,7 +169,9 @@ def test_a_job_that_ends_leaves_nobody_waiting() -> None:
     pods = [pod(f"job-{number}", node="a", owner="Job") for number in range(4)]
     noted = replace(disruption("c1", "Drift", ["a"], pods, MOVED, everywhere=pods), committed=True)
     left = [pods[3]]
-    asked = Away(Workloads(left), [noted], PACING, NOW, here={owner_key(pods[0]) or "": 1}, leaving={}, lapses={})
+    asked = Away(
+        WorkloadReadiness(left), [noted], PACING, NOW, here={owner_key(pods[0]) or "": 1}, leaving={}, lapses={}
+    )
     assert free(asked, left) == 1
 
 
@@ -220,7 +224,7 @@ def in_state(name: str, state: str) -> Pod | None:
 @given(st.lists(st.tuples(st.sampled_from(["web-1", "web-2", "api-1", "api-2"]), STATES), max_size=30))
 def test_pods_that_come_change_and_go_are_counted_as_if_all_were_read_anew(steps: list[tuple[str, str]]) -> None:
     known: dict[str, Pod] = {}
-    kept = Workloads()
+    kept = WorkloadReadiness()
     for name, state in steps:
         made = in_state(name, state)
         kept.change(known.get(name), made)
@@ -228,7 +232,7 @@ def test_pods_that_come_change_and_go_are_counted_as_if_all_were_read_anew(steps
             known.pop(name, None)
         else:
             known[name] = made
-    fresh = Workloads(known.values())
+    fresh = WorkloadReadiness(known.values())
     assert kept.pods == fresh.pods
     for each in (web(1), pod("api-1")):
         assert kept.of(str(owner_key(each))) == fresh.of(str(owner_key(each)))

@@ -22,13 +22,13 @@ from karpool.disruption.what_if.pod_knobs import DoNotDisruptOff, PdbOff
 from karpool.disruption.what_if.pool_knobs import BudgetsOff, GracePeriod
 from karpool.disruption.what_if.question import Question
 from karpool.disruption.what_if.quick import quick
-from karpool.disruption.what_if.setting_knobs import EvictionPrice, NodeFee, SpotToSpot
+from karpool.disruption.what_if.setting_knobs import EvictionPriceKnob, NodeFee, SpotToSpot
 from karpool.disruption.what_if.type_knobs import AnyMachine
 from karpool.model.labels import BUDGETS, DO_NOT_DISRUPT, GRACE_PERIOD, INSTANCE_TYPE
 from karpool.model.nodepool import Budget
 from karpool.packing.options import Options
-from karpool.report.what_if_document import WhatIfDocument, what_if_document
-from karpool.report.what_if_yaml import patch_files, scenario_file
+from karpool.report.what_if.what_if_document import WhatIfDocument, what_if_document
+from karpool.report.what_if.what_if_yaml import patch_files, scenario_file
 from karpool.virtual.scenario import Policy, patched, read_scenario
 from karpool.virtual.scenario_checks import flaws
 from karpool.wire.duration import NEVER
@@ -80,7 +80,7 @@ def test_a_fee_is_counted_on_both_sides() -> None:
     assert answer.then.before.price == pytest.approx(answer.today.before.price)
     assert answer.saved == pytest.approx(0)
     assert what_if_document(answer).node_fee == 1.0
-    assert what_if_document(asked.ask([EvictionPrice(value=0)])).node_fee is None
+    assert what_if_document(asked.ask([EvictionPriceKnob(value=0)])).node_fee is None
 
 
 def test_a_fee_of_today_is_not_counted_twice() -> None:
@@ -154,7 +154,7 @@ RELAXING: tuple[Knob, ...] = (
     DoNotDisruptOff(),
     AnyMachine(),
     SpotToSpot(value=True),
-    EvictionPrice(value=0),
+    EvictionPriceKnob(value=0),
 )
 
 
@@ -237,8 +237,8 @@ def test_a_merge_patch_says_what_differs(
 
 def test_pools_that_stay_as_they_are_have_no_patch() -> None:
     made = question()
-    assert not patch_files(made, [EvictionPrice(value=0.5)])
-    assert export(made, [EvictionPrice(value=0.5)]).options == ("--eviction-price=0.5",)
+    assert not patch_files(made, [EvictionPriceKnob(value=0.5)])
+    assert export(made, [EvictionPriceKnob(value=0.5)]).options == ("--eviction-price=0.5",)
     assert export(made, [PdbOff(name="default/never")]).by_hand == (
         "have PodDisruptionBudget default/never let pods go",
     )

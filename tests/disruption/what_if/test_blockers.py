@@ -20,10 +20,10 @@ from karpool.disruption.what_if.question import Question
 from karpool.model.labels import DO_NOT_DISRUPT, MINIMUM_SAVINGS, PAUSED
 from karpool.model.nodepool import Budget
 from karpool.packing.options import Options
-from karpool.report.blockers_table import blockers_csv, print_blockers
-from karpool.report.costs import Grouping
+from karpool.report.costs.costs import Grouping
 from karpool.report.terminal import Screen
-from karpool.report.what_if_document import BlockersDocument, blockers_document, owner_of
+from karpool.report.what_if.blockers_table import blockers_csv, print_blockers
+from karpool.report.what_if.what_if_document import BlockersDocument, blockers_document, owner_of
 from karpool.wire.duration import parse_duration
 
 KEPT = {DO_NOT_DISRUPT: "true"}

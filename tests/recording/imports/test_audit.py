@@ -187,7 +187,7 @@ def test_a_log_of_whole_answers_has_everything(tmp_path: Path) -> None:
     path = tmp_path / "day.recording"
     assert lives(path) == TOLD
     causes = [record.cause for record in records_of(path) if isinstance(record, r.Leaving)]
-    assert causes == [r.Cause.EVICTED, r.Cause.DELETED]
+    assert causes == [r.LeaveCause.EVICTED, r.LeaveCause.DELETED]
     sizes = [history_of(path, at).kinds["Deployment"]["shop/web"]["spec"]["replicas"] for at in (50, 200, 3000)]
     assert sizes == [2, 3, 2]
     history = history_of(path)

@@ -17,7 +17,7 @@ class FetchError(ConnectionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AskedRegions:
     """The regions to ask for, and where to ask; the account's own region and the cloud's own address by default."""
 
     regions: tuple[str, ...]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from karpool.catalog.fetch.asking import FetchError, Question, Report, at, missing_extra, short
+from karpool.catalog.fetch.asking import AskedRegions, FetchError, Report, at, missing_extra, short
 from karpool.catalog.fetch.aws_machines import machine_row
 from karpool.catalog.fetch.aws_prices import entries, on_demand_prices, spot_prices
 from karpool.catalog.places import DEFAULT_REGIONS
@@ -35,7 +35,7 @@ _REFUSED: Final = frozenset(
 _ATTEMPTS: Final = 8
 
 
-def fetch(question: Question, report: Report) -> PriceListFile:
+def fetch(question: AskedRegions, report: Report) -> PriceListFile:
     """The price list of some regions, as the account of the credentials sees them."""
     with _errors():
         session = _session()
@@ -92,7 +92,7 @@ def _client(session: Any, service: str, region: str, endpoint: str | None) -> An
 
 
 def _region(
-    session: Any, region: str, question: Question, report: Report
+    session: Any, region: str, question: AskedRegions, report: Report
 ) -> tuple[ListedRegion, dict[str, dict[str, str]]]:
     """A region's zones and prices, and its machines by name."""
     ec2 = _client(session, "ec2", region, question.endpoint)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from yarl import URL
 
-from karpool.catalog.fetch.asking import FetchError, Question, Report, only, positive
+from karpool.catalog.fetch.asking import AskedRegions, FetchError, Report, only, positive
 from karpool.catalog.fetch.web import MOST_PAGES, Web, same_service, web
 from karpool.catalog.places import DEFAULT_REGIONS
 from karpool.catalog.price_data import ANY_ZONE, AZURE, machine_rows
@@ -28,13 +28,13 @@ Item = Mapping[str, Any]
 
 
 def fetch(
-    question: Question, report: Report, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    question: AskedRegions, report: Report, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> PriceListFile:
     """The price list of some regions."""
     return asyncio.run(_fetch(question, report, sleep))
 
 
-async def _fetch(question: Question, report: Report, sleep: Callable[[float], Awaitable[None]]) -> PriceListFile:
+async def _fetch(question: AskedRegions, report: Report, sleep: Callable[[float], Awaitable[None]]) -> PriceListFile:
     listed = {}
     async with web(AZURE, question.endpoint or ADDRESS, sleep=sleep) as service:
         for region in question.regions or (DEFAULT_REGIONS[AZURE],):
@@ -46,7 +46,7 @@ async def _fetch(question: Question, report: Report, sleep: Callable[[float], Aw
     return PriceListFile(cloud=AZURE, date=question.day, source=SOURCE, regions=listed, machines=machines)
 
 
-async def _region(service: Web, region: str, question: Question, report: Report) -> ListedRegion:
+async def _region(service: Web, region: str, question: AskedRegions, report: Report) -> ListedRegion:
     # By size, and whether it is spot: prices by the day from which they hold.
     found: dict[tuple[str, bool], dict[str, set[float]]] = defaultdict(lambda: defaultdict(set))
     known = {row["type"] for row in machine_rows(AZURE)}

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
-from karpool.catalog.fetch.asking import FetchError, Question, Report, at, missing_extra, row, short
-from karpool.catalog.fetch.gcp_prices import Rates, machine_price
+from karpool.catalog.fetch.asking import AskedRegions, FetchError, Report, at, missing_extra, row, short
+from karpool.catalog.fetch.gcp_prices import PartPrices, machine_price
 from karpool.catalog.fetch.web import Web, web
 from karpool.catalog.places import DEFAULT_REGIONS
 from karpool.catalog.price_data import GCP
@@ -29,7 +29,7 @@ Sleep = Callable[[float], Awaitable[None]]
 Machines = Mapping[str, Mapping[str, Any]]
 
 
-def fetch(question: Question, report: Report, sleep: Sleep = asyncio.sleep) -> PriceListFile:
+def fetch(question: AskedRegions, report: Report, sleep: Sleep = asyncio.sleep) -> PriceListFile:
     """The price list of some regions; the project says which machines there are."""
     token, project = _credentials(question.project)
     return asyncio.run(_fetch(question, project, token, report, sleep))
@@ -61,12 +61,12 @@ def _credentials(project: str | None) -> tuple[str, str]:
     return str(credentials.token), str(project or own)
 
 
-async def _fetch(question: Question, project: str, token: str, report: Report, sleep: Sleep) -> PriceListFile:
+async def _fetch(question: AskedRegions, project: str, token: str, report: Report, sleep: Sleep) -> PriceListFile:
     regions = question.regions or (DEFAULT_REGIONS[GCP],)
     async with web(GCP, question.endpoint or COMPUTE, token=token, sleep=sleep) as compute:
         zones = {region: await _zones(compute, project, region, report) for region in regions}
     async with web(GCP, question.endpoint or BILLING, token=token, sleep=sleep) as billing:
-        rates = Rates(regions)
+        rates = PartPrices(regions)
         done = 0
         async for page in billing.pages(SKUS, pageSize="5000", currencyCode="USD"):
             entries = page.get("skus")
@@ -110,7 +110,7 @@ def _usable(items: Iterable[Any]) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def _listed(region: str, zones: Mapping[str, Machines], rates: Rates) -> ListedRegion:
+def _listed(region: str, zones: Mapping[str, Machines], rates: PartPrices) -> ListedRegion:
     machines = {name: found for types in zones.values() for name, found in types.items()}
     prices = {}
     for name, machine in sorted(machines.items()):

@@ -33,7 +33,7 @@ _UNITS: Final = {"Core": ("h",), "Ram": ("GiBy.h", "GBy.h"), "": ("h",)}
 _MIB_PER_GIB: Final = 1024
 
 
-class Rates:
+class PartPrices:
     """The prices of parts in some regions, collected from the entries of a list; contradictions count as unknown."""
 
     def __init__(self, regions: Collection[str]) -> None:
@@ -61,7 +61,7 @@ class Rates:
         return only(self._found.get((what, part, region, spot), ()))
 
 
-def machine_price(machine: Mapping[str, Any], region: str, rates: Rates, *, spot: bool) -> float | None:
+def machine_price(machine: Mapping[str, Any], region: str, rates: PartPrices, *, spot: bool) -> float | None:
     """What a machine costs an hour; None if the price of any part of it is not known."""
     name = machine["name"]
     if _UNKNOWN.fullmatch(name) or at(machine, "bundledLocalSsds", "partitionCount"):
@@ -78,7 +78,7 @@ def machine_price(machine: Mapping[str, Any], region: str, rates: Rates, *, spot
     return round(float(price), 6)
 
 
-def _gpus(machine: Mapping[str, Any], region: str, rates: Rates, *, spot: bool) -> float | None:
+def _gpus(machine: Mapping[str, Any], region: str, rates: PartPrices, *, spot: bool) -> float | None:
     total = 0.0
     for accelerator in machine.get("accelerators") or ():
         name, count = at(accelerator, "guestAcceleratorType"), at(accelerator, "guestAcceleratorCount")

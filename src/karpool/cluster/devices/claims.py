@@ -40,7 +40,7 @@ class DeviceAlternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ClaimedRequest:
     name: str
     alternatives: tuple[DeviceAlternative, ...]
 
@@ -57,14 +57,14 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class ClaimDemand:
     """What a claim asks for."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[ClaimedRequest, ...]
     constraints: tuple[Constraint, ...]
 
 
-def demand(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Demand:
+def demand(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> ClaimDemand:
     """What a claim asks for; raises ClaimError for what is not known, or not supported."""
     constraints = []
     for constraint in spec.devices.constraints:
@@ -75,16 +75,16 @@ def demand(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Deman
     requests = tuple(_request(entry, classes) for entry in spec.devices.requests)
     if sum(min(way.count for way in request.alternatives) for request in requests) > MOST_DEVICES:
         raise ClaimError(f"asks for more than the {MOST_DEVICES} devices that a claim can have")
-    return Demand(requests, tuple(constraints))
+    return ClaimDemand(requests, tuple(constraints))
 
 
-def _request(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Request:
+def _request(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> ClaimedRequest:
     if request.exactly is not None:
-        return Request(request.name, (_alternative(request.exactly, request.name, classes),))
+        return ClaimedRequest(request.name, (_alternative(request.exactly, request.name, classes),))
     if not request.first_available:
         raise ClaimError(f"request {request.name} is of a kind that is not known")
     ways = (_alternative(entry, f"{request.name}/{entry.name}", classes) for entry in request.first_available)
-    return Request(request.name, tuple(ways))
+    return ClaimedRequest(request.name, tuple(ways))
 
 
 def _alternative(request: ExactRequest, name: str, classes: Mapping[str, DeviceClass]) -> DeviceAlternative:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from karpool.cluster.devices.claims import ClaimError, Demand
+from karpool.cluster.devices.claims import ClaimDemand, ClaimError
 from karpool.cluster.devices.pools import Place, Reach, selector_admits, template_reach
 from karpool.cluster.devices.search import Grant, Holdings, NoDevicesError, allocate
 from karpool.model.devices import Allocation, ClaimConsumer, ResourceClaim, TypeDevices
@@ -130,7 +130,7 @@ class DeviceLedger:
         if doubt := self.doubt or self.doubts.get(node, ""):
             raise NoDevicesError(doubt)
         place, reach = self._place(node), self.reach(node)
-        needed: list[tuple[str, Demand]] = []
+        needed: list[tuple[str, ClaimDemand]] = []
         for claim in claims:
             if claim.key in self.kept:
                 selector = self.kept[claim.key].node_selector

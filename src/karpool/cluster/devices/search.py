@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from karpool.cluster.devices.claims import Constraint, Demand, DeviceAlternative
+from karpool.cluster.devices.claims import ClaimDemand, Constraint, DeviceAlternative
 from karpool.cluster.devices.pools import DeviceKey, DevicePoolState, PoolKey, PublishedDevice, Reach
 from karpool.cluster.devices.selectors import SelectorError
 from karpool.model.devices import MOST_DEVICES, DeviceAttribute, DeviceCapacity
@@ -97,7 +97,7 @@ class _Asked(NamedTuple):
 
 @dataclass(slots=True)
 class _Search:
-    demands: Sequence[tuple[str, Demand]]
+    demands: Sequence[tuple[str, ClaimDemand]]
     reach: Reach
     holdings: Holdings
     steps: int = 0
@@ -332,7 +332,9 @@ def _value(device: PublishedDevice, attribute: str) -> tuple[str, object] | None
     return next(((kind, value) for kind, value in kinds if value is not None), None)
 
 
-def allocate(demands: Sequence[tuple[str, Demand]], reach: Reach, holdings: Holdings) -> dict[str, tuple[Grant, ...]]:
+def allocate(
+    demands: Sequence[tuple[str, ClaimDemand]], reach: Reach, holdings: Holdings
+) -> dict[str, tuple[Grant, ...]]:
     """The devices that claims would get, by the key of a claim; holdings stay as they are.
 
     Raises NoDevicesError if they cannot all be fulfilled, or if nobody can say.

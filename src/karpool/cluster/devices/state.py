@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from karpool.cluster.devices.claims import ClaimError, Demand, PodClaim, claims_of, demand
+from karpool.cluster.devices.claims import ClaimDemand, ClaimError, PodClaim, claims_of, demand
 from karpool.cluster.devices.pools import SliceTable
 from karpool.model.devices import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate, ResourceSlice
 from karpool.model.objects import Objects
@@ -20,8 +20,8 @@ class DeviceState:
         self.slices = SliceTable(objects.resource_slices)
         self.version = 0
         """Counts changes."""
-        self._demands: dict[int, tuple[ResourceClaimSpec, Demand | ClaimError]] = {}
-        self._alike: dict[Demand, Demand] = {}
+        self._demands: dict[int, tuple[ResourceClaimSpec, ClaimDemand | ClaimError]] = {}
+        self._alike: dict[ClaimDemand, ClaimDemand] = {}
 
     def put(self, kind: type[Object], key: str, entry: Object | None) -> None:
         """Take note of an object that is new, has changed, or is gone."""
@@ -41,13 +41,13 @@ class DeviceState:
         """The claims of a pod; raises ClaimError if one cannot be found."""
         return claims_of(pod, self.claims, self.templates)
 
-    def demand(self, claim: PodClaim) -> Demand:
+    def demand(self, claim: PodClaim) -> ClaimDemand:
         """What a claim asks for, the same object for equal claims; raises ClaimError for what is not supported."""
         known = self._demands.get(id(claim.spec))
         if known is None:
             try:
                 made = demand(claim.spec, self.classes)
-                answer: Demand | ClaimError = self._alike.setdefault(made, made)
+                answer: ClaimDemand | ClaimError = self._alike.setdefault(made, made)
             except ClaimError as error:
                 answer = ClaimError(f"claim {claim.key} {error}")
             known = self._demands[id(claim.spec)] = (claim.spec, answer)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from karpool.disruption.brakes.wellness import unwell_already
-from karpool.disruption.pods import tolerates_disruption
+from karpool.disruption.candidates.pods import tolerates_disruption
 from karpool.model.annotations import AnnotationError, annotation_path
 from karpool.model.labels import DISRUPTIONS
 from karpool.model.nodepool import NodePool

@@ -55,7 +55,7 @@ class _Workload:
     """The pods that are not ready: when each was created."""
 
 
-class Workloads:
+class WorkloadReadiness:
     """The pods of every controller, kept in step by changes of pods."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
@@ -170,7 +170,7 @@ class Away:
 
     def __init__(
         self,
-        workloads: Workloads,
+        workloads: WorkloadReadiness,
         entries: Iterable[LedgerEntry],
         pacing: Pacing,
         now: datetime,

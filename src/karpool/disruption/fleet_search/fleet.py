@@ -11,10 +11,10 @@ from karpool.cluster.arrays import Array
 from karpool.cluster.codes import EXPECTED, PRESENT, GroupKind
 from karpool.cluster.pod_classes import NO_CLASS
 from karpool.cluster.topology import HOST_KEY
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.costs import eviction_weight
 from karpool.disruption.command import Cause
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.costs import eviction_weight
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.kinds import KindTable, kinds_of
 from karpool.disruption.policies import HAIR

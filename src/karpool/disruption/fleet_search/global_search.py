@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.decision_pass import DecisionPass
-from karpool.disruption.evaluate import Outcome
 from karpool.disruption.fleet_search.fleet import fleet_of
 from karpool.disruption.fleet_search.lots import Place
 from karpool.disruption.fleet_search.pursuit import ENOUGH, Exchange, Pursuit
+from karpool.disruption.methods.evaluate import Outcome
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings, Scoring, Weights
 from karpool.model.labels import CAPACITY_TYPE, ZONE
@@ -189,14 +189,14 @@ def find_fleet(
     return search_parts(problem, eviction_price=price, seed=seed, moves=moves, usable=usable, anew=anew, watch=watch)
 
 
-class Step(NamedTuple):
+class ExchangeStep(NamedTuple):
     """An exchange, and the command that the engine makes of it."""
 
     exchange: Exchange
     outcome: Outcome
 
 
-def next_step(decision_pass: DecisionPass, pursuit: Pursuit, enough: int = ENOUGH) -> Step | None:
+def next_step(decision_pass: DecisionPass, pursuit: Pursuit, enough: int = ENOUGH) -> ExchangeStep | None:
     """The first exchange on the way to a target that the engine does not refuse."""
     context = decision_pass.context
     pursuit.keep_to(context.snapshot.nodes.rows)
@@ -215,7 +215,7 @@ def next_step(decision_pass: DecisionPass, pursuit: Pursuit, enough: int = ENOUG
             exchange = Exchange(exchange.nodes[: len(exchange.nodes) // 2], ())
             outcome = _judged(decision_pass, pursuit, exchange, ready)
         if outcome is not None:
-            return Step(exchange, outcome)
+            return ExchangeStep(exchange, outcome)
         if exchange.opened and enough > 1:
             enough = 1
         else:

@@ -14,7 +14,7 @@ from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.fleet import Fleet, fleet_of
-from karpool.disruption.fleet_search.global_search import Step, next_step, search_eviction_price
+from karpool.disruption.fleet_search.global_search import ExchangeStep, next_step, search_eviction_price
 from karpool.disruption.fleet_search.pursuit import Pursuit
 from karpool.disruption.fleet_search.target import (
     Answer,
@@ -220,7 +220,7 @@ class LivingSearch:
         self._end(Ending.NOT_WORTH_IT, "the cluster has changed, and what is left is not worth the evictions")
         return None
 
-    def _issue(self, decision_pass: DecisionPass, target: NamedTarget, step: Step) -> Command | None:
+    def _issue(self, decision_pass: DecisionPass, target: NamedTarget, step: ExchangeStep) -> Command | None:
         """Decide a command, and go on with the target as it was worked out for it."""
         if self._dropped > _MOST_REPEATS:
             self._end(Ending.NOT_STARTED, "its command was decided again and again, and never carried out")
@@ -245,7 +245,7 @@ class LivingSearch:
         self._issued, self._dropped = [], 0
 
 
-def _issued(decision_pass: DecisionPass, step: Step, target: NamedTarget) -> _Issued | None:
+def _issued(decision_pass: DecisionPass, step: ExchangeStep, target: NamedTarget) -> _Issued | None:
     """What a command takes along of its target."""
     command, pods = step.outcome.command, decision_pass.context.snapshot.pods
     if command is None:
@@ -264,7 +264,7 @@ def _issued(decision_pass: DecisionPass, step: Step, target: NamedTarget) -> _Is
     return _Issued(command, tuple(opened.values()), tuple(moves))
 
 
-def _as_planned(step: Step) -> bool:
+def _as_planned(step: ExchangeStep) -> bool:
     """Whether a command launches nothing but nodes of the target."""
     launched = 0 if step.outcome.command is None else len(step.outcome.command.replacements)
     return launched == sum(claim >= 0 for claim in step.outcome.directed)

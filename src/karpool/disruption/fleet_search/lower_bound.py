@@ -7,8 +7,9 @@ else keeps may go.
 from collections.abc import Iterator
 from typing import Final
 
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.candidates import node_rules
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.eligibility import node_rules
+from karpool.disruption.candidates.windows import in_grace, source_closed
 from karpool.disruption.command import Cause
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.bounded_problem import bounded_problem
@@ -17,7 +18,6 @@ from karpool.disruption.fleet_search.plan_summary import BlockerCost, LowerBound
 from karpool.disruption.policies import keeps_used_nodes
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.settings import MOST_EFFORT
-from karpool.disruption.windows import in_grace, source_closed
 from karpool.optimization.bound import lower_bound
 from karpool.optimization.programme import SolverError
 

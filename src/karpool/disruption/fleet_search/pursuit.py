@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from karpool.cluster.arrays import Array
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.fleet_search.fleet import Fleet
 from karpool.disruption.fleet_search.lots import Place, lots_of
+from karpool.disruption.methods.search import MOST_TOGETHER
 from karpool.disruption.policies import HAIR
-from karpool.disruption.search import MOST_TOGETHER
 from karpool.optimization.problem import SPREAD, FleetProblem
 from karpool.optimization.search import TargetFleet
 

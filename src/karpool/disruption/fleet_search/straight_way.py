@@ -15,7 +15,7 @@ from karpool.disruption.fleet_search.global_search import GlobalSearch
 from karpool.disruption.fleet_search.pursuit import Pursuit
 from karpool.disruption.fleet_search.target import FleetNames, Purchase, names_of
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
-from karpool.optimization.search import Machine, TargetFleet
+from karpool.optimization.search import TargetFleet, TargetMachine
 
 
 def has_detours(commands: Iterable[tuple[Command, Sequence[str]]]) -> bool:
@@ -55,9 +55,9 @@ def _target(decision_pass: DecisionPass, names: FleetNames, end: Snapshot) -> Ta
     hosts, new = [], []
     for name, counts in guests.items():
         if name in numbers:
-            hosts.append(Machine(numbers[name], counts))
+            hosts.append(TargetMachine(numbers[name], counts))
         elif (kind := _kind(names, kinds, end, name, counts)) is not None:
-            new.append(Machine(kind, counts))
+            new.append(TargetMachine(kind, counts))
     price = problem.price - float(problem.nodes.price[gone].sum())
     price += sum(float(problem.kinds.price[machine.number]) for machine in new)
     return TargetFleet(tuple(gone), tuple(hosts), tuple(new), price, price)

@@ -19,7 +19,7 @@ _RANK: Final = timedelta(minutes=30)
 """So long a wait counts as much as the next higher priority."""
 
 
-class Finding(NamedTuple):
+class UnhealthyCondition(NamedTuple):
     """A condition of a node that falls under a policy, and when it has been tolerated for long enough."""
 
     policy: RepairPolicy
@@ -60,14 +60,16 @@ class Diagnosis:
         return Reason(Cause.UNHEALTHY, message, f"Node {node}")
 
 
-def findings(policies: RepairPolicies, state: StateNode) -> tuple[Finding, ...]:
+def findings(policies: RepairPolicies, state: StateNode) -> tuple[UnhealthyCondition, ...]:
     """Every condition of a node that falls under a policy."""
     node = state.node
     if node is None:
         return ()
     ended = _reboot_ended(state)
     return tuple(
-        Finding(policy, entry, _due(policy, entry.last_transition_time, node.metadata.creation_timestamp, ended))
+        UnhealthyCondition(
+            policy, entry, _due(policy, entry.last_transition_time, node.metadata.creation_timestamp, ended)
+        )
         for entry in node.status.conditions
         for policy in policies.matching(entry)
     )
@@ -85,7 +87,7 @@ def _due(policy: RepairPolicy, *since: datetime | None) -> datetime:
 
 
 def diagnose(
-    policies: RepairPolicies, state: StateNode, now: datetime, found: Sequence[Finding] | None = None
+    policies: RepairPolicies, state: StateNode, now: datetime, found: Sequence[UnhealthyCondition] | None = None
 ) -> Diagnosis | None:
     """The one decision that all policies whose time has come make together; None while there is none."""
     listed = findings(policies, state) if found is None else found
@@ -105,7 +107,7 @@ def diagnose(
     )
 
 
-def _precedence(finding: Finding) -> tuple[bool, int, datetime, str]:
+def _precedence(finding: UnhealthyCondition) -> tuple[bool, int, datetime, str]:
     return finding.policy.reboots, -finding.policy.priority, finding.due, finding.condition.type
 
 
@@ -115,7 +117,7 @@ def _shortest(policies: Iterable[RepairPolicy]) -> timedelta | None:
     return min(lengths, default=None)
 
 
-def tolerated(found: Sequence[Finding], node: str, now: datetime) -> Reason | None:
+def tolerated(found: Sequence[UnhealthyCondition], node: str, now: datetime) -> Reason | None:
     """Why a node with a covered condition is not repaired yet: its time has not come."""
     if not found:
         return None

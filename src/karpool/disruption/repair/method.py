@@ -4,17 +4,24 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.candidates import in_command, nominated, pod_refusal, stopped
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.costs import lifetime_cost
+from karpool.disruption.candidates.eligibility import in_command, nominated, pod_refusal, stopped
+from karpool.disruption.candidates.node_checks import (
+    about_node,
+    deleting,
+    rebooting,
+    unmanaged,
+    without_node,
+    without_pool,
+)
 from karpool.disruption.command import Cause, Command, Method
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.costs import lifetime_cost
-from karpool.disruption.node_checks import about_node, deleting, rebooting, unmanaged, without_node, without_pool
+from karpool.disruption.methods.static_drift import static_outcome
+from karpool.disruption.methods.terminate_first import for_its_slot
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.repair.breaker import breaker
 from karpool.disruption.repair.diagnosis import Diagnosis, diagnose, tolerated
-from karpool.disruption.static_drift import static_outcome
-from karpool.disruption.terminate_first import for_its_slot
 from karpool.model.labels import DO_NOT_REPAIR
 from karpool.model.reasons import Reason
 

@@ -54,7 +54,7 @@ class Walked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WhatIfAnswer:
     """Where plans end today and with knobs turned, both at the same prices."""
 
     question: Question
@@ -111,7 +111,7 @@ class WhatIf:
         """The plan for the cluster as it is."""
         return walk(self.question, self._progress)
 
-    def ask(self, knobs: Sequence[Knob]) -> Answer:
+    def ask(self, knobs: Sequence[Knob]) -> WhatIfAnswer:
         """Turn knobs; a `KnobError` if one does not fit.
 
         A search that is quick finds one good end of many. Where nothing but prohibitions fall, no end may be dearer
@@ -134,7 +134,7 @@ class WhatIf:
             return self._answer(question, settings, knobs, today.end, scratch)
         return self._answer(question, settings, knobs, today.end, later, onwards=True)
 
-    def _from_scratch(self, knobs: Sequence[Knob]) -> Answer:
+    def _from_scratch(self, knobs: Sequence[Knob]) -> WhatIfAnswer:
         """What may also forbid or make dearer is compared with a plan of today that was looked for just as long."""
         if self._thorough and self.planned is not None:
             question = turned(replace(self.question, settings=self._asked), knobs)
@@ -151,9 +151,9 @@ class WhatIf:
         then: Walked,
         *,
         onwards: bool = False,
-    ) -> Answer:
+    ) -> WhatIfAnswer:
         fee = question.catalog.node_fee - self.question.catalog.node_fee
-        return Answer(
+        return WhatIfAnswer(
             question=question,
             today_settings=settings,
             knobs=tuple(knobs),

@@ -12,16 +12,16 @@ is worth. Blockers whose bound is below the worth of enough others need not be a
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from karpool.disruption.candidate import Candidate
+from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.plan import Progress
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.what_if.answer import PlanEnd, Walked, WhatIf
-from karpool.disruption.what_if.holds import Rule, holds_of, wide_rules
+from karpool.disruption.what_if.holds import Holder, holds_of, wide_rules
 from karpool.disruption.what_if.knob import Knob
 from karpool.disruption.what_if.quick import search_words
-from karpool.model.owners import Workload
+from karpool.model.owners import OwningWorkload
 from karpool.model.pod import Pod
 
 
@@ -29,15 +29,15 @@ from karpool.model.pod import Pod
 class Blocker:
     """One rule, the nodes that it holds at the end of today's plan, and for whom."""
 
-    rule: Rule
+    rule: Holder
     message: str
     nodes: list[Candidate] = field(default_factory=list)
     pods: dict[str, Pod] = field(default_factory=dict)
-    workloads: dict[Workload, None] = field(default_factory=dict)
+    workloads: dict[OwningWorkload, None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class LiftingWorth:
     """What lifting something is worth: $/h, how many nodes fewer there are, and how many evictions more it takes."""
 
     savings: float
@@ -59,7 +59,7 @@ class Lift:
     """The nodes that nothing else holds."""
     bound: float | None
     """No more than this in $/h; None if a price is not known."""
-    worth: Worth | None = None
+    worth: LiftingWorth | None = None
     """None: not computed, because the bound is too low to matter, or because nothing lifts them."""
     settled: bool = False
     """Whether that is what it is worth; else, after a search in haste, it is worth at least that."""
@@ -162,9 +162,9 @@ def _computed(what_if: WhatIf, start: Walked, lift: Lift) -> Lift:
     freed = sum(name not in staying for name in lift.alone)
     search = search_words(what_if.question.settings)
     if saved <= HAIR or not (lift.wide or freed):
-        return replace(lift, worth=Worth(0.0, 0, 0, 0, search), settled=not what_if.hasty)
+        return replace(lift, worth=LiftingWorth(0.0, 0, 0, 0, search), settled=not what_if.hasty)
     whole = lift.bound is not None and saved >= lift.bound - HAIR
-    worth = Worth(lift.bound if whole and lift.bound else saved, nodes, evictions, freed, search)
+    worth = LiftingWorth(lift.bound if whole and lift.bound else saved, nodes, evictions, freed, search)
     return replace(lift, worth=worth, settled=whole or not what_if.hasty)
 
 
@@ -189,8 +189,8 @@ class _Holding:
     def __init__(self, walked: Walked, settings: DisruptionSettings) -> None:
         context = replace(walked.there, settings=settings).context()
         decision_pass = DecisionPass(context)
-        self._blockers: dict[Rule, Blocker] = {}
-        self._by_node: dict[str, frozenset[Rule]] = {}
+        self._blockers: dict[Holder, Blocker] = {}
+        self._by_node: dict[str, frozenset[Holder]] = {}
         self._nodes = [context.candidate(row) for row in context.rows()]
         for node in self._nodes:
             holds = holds_of(decision_pass, node)

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from karpool.disruption.candidate import Candidate
-from karpool.disruption.candidates import consolidation_refusal, emptiness_refusal, node_rules
+from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.eligibility import consolidation_refusal, emptiness_refusal, node_rules
+from karpool.disruption.candidates.windows import in_grace, source_closed
 from karpool.disruption.command import Cause
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.policies import WHEN_UNDERUTILIZED, policy
@@ -30,16 +31,15 @@ from karpool.disruption.what_if.pool_knobs import (
     ConsolidationPolicy,
     FixedSizeOff,
     GracePeriod,
-    MinimumSavings,
+    MinimumSavingsKnob,
 )
 from karpool.disruption.what_if.question import annotated
-from karpool.disruption.what_if.setting_knobs import BrakeOff, EvictionPrice, SpotToSpot
+from karpool.disruption.what_if.setting_knobs import BrakeOff, EvictionPriceKnob, SpotToSpot
 from karpool.disruption.what_if.type_knobs import AnyMachine, of_machine
-from karpool.disruption.windows import in_grace, source_closed
 from karpool.model.labels import DO_NOT_DISRUPT, MINIMUM_SAVINGS
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import ZERO_SECONDS, NodePool, PoolRequirement
-from karpool.model.owners import Workload, workload_of
+from karpool.model.owners import OwningWorkload, workload_of
 from karpool.model.pod import Pod
 from karpool.model.reasons import Reason
 from karpool.wire.duration import NEVER
@@ -63,7 +63,7 @@ _OPENING: Final = frozenset({ReasonCode.CONSOLIDATE_AFTER_WINDOW, ReasonCode.GRA
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Holder:
     """Something that holds nodes: a reason code, the object that is to blame, and what lifts it; no knob: nothing."""
 
     code: str
@@ -77,12 +77,12 @@ class Rule:
 class Hold:
     """A rule that holds a node, in the words of the rule, and the pod for which it does."""
 
-    rule: Rule
+    rule: Holder
     message: str
     pod: Pod | None = None
 
     @property
-    def workload(self) -> Workload | None:
+    def workload(self) -> OwningWorkload | None:
         """The workload of the pod."""
         return None if self.pod is None else workload_of(self.pod)
 
@@ -101,34 +101,34 @@ def holds_of(decision_pass: DecisionPass, node: Candidate) -> list[Hold]:
 def _of_node(decision_pass: DecisionPass, node: Candidate, reason: Reason) -> Hold:
     stops = {(stop.code, stop.object) for stop in decision_pass.context.policies.stops}
     if reason.code in _PROTECTED:
-        rule = Rule(reason.code, f"Node {node.name}", (NodeProtectionOff(node=node.name),))
+        rule = Holder(reason.code, f"Node {node.name}", (NodeProtectionOff(node=node.name),))
     elif (reason.code, reason.object) in stops and reason.code not in _OF_RATES:
-        rule = Rule(reason.code, reason.object, (BrakeOff(code=reason.code, object=reason.object),))
+        rule = Holder(reason.code, reason.object, (BrakeOff(code=reason.code, object=reason.object),))
     else:
         # What a node is (without a NodePool, being deleted, not ready), or cannot be read, nobody lifts by a word.
-        rule = Rule(reason.code, "" if reason.object == f"Node {node.name}" else reason.object)
+        rule = Holder(reason.code, "" if reason.object == f"Node {node.name}" else reason.object)
     return Hold(rule, reason.message)
 
 
 def _of_pod(decision_pass: DecisionPass, pod: Pod, reason: Reason) -> Iterator[Hold]:
     workload = str(workload_of(pod))
     if reason.code == ReasonCode.POD_DO_NOT_DISRUPT:
-        yield Hold(Rule(reason.code, workload, (DoNotDisruptOff(workload=workload),)), reason.message, pod)
+        yield Hold(Holder(reason.code, workload, (DoNotDisruptOff(workload=workload),)), reason.message, pod)
         # Nobody asks a PodDisruptionBudget about a pod that must stay anyway; it is next to be in the way.
         free = annotated(pod, DO_NOT_DISRUPT, None)
         behind = decision_pass.context.pdbs.eviction_blocked(free, decision_pass.context.now)
         if behind is not None:
             yield from _of_pod(decision_pass, free, behind)
     elif reason.code in _BY_AUTOSCALER:
-        yield Hold(Rule(reason.code, workload, (SafeToEvict(workload=workload),)), reason.message, pod)
+        yield Hold(Holder(reason.code, workload, (SafeToEvict(workload=workload),)), reason.message, pod)
     elif budgets := decision_pass.context.pdbs.matching(pod):
         names = sorted(budget.key for budget in budgets)
         # One budget may stay: it is two that Kubernetes does not get along with.
         lifted = names if len(names) == 1 else names[1:]
         about = f"PodDisruptionBudget {' and '.join(names)}"
-        yield Hold(Rule(reason.code, about, tuple(PdbOff(name=name) for name in lifted)), reason.message, pod)
+        yield Hold(Holder(reason.code, about, tuple(PdbOff(name=name) for name in lifted)), reason.message, pod)
     else:
-        yield Hold(Rule(reason.code, workload), reason.message, pod)
+        yield Hold(Holder(reason.code, workload), reason.message, pod)
 
 
 def _pool_reasons(decision_pass: DecisionPass, node: Candidate, pool: NodePool) -> Iterator[Reason]:
@@ -146,7 +146,7 @@ def _pool_reasons(decision_pass: DecisionPass, node: Candidate, pool: NodePool) 
 def _of_pool(pool: NodePool, reason: Reason) -> Hold:
     knob = _pool_knob(pool, reason.code)
     about = f"NodeGroup {pool.name}" if isinstance(pool, NodeGroup) else f"NodePool {pool.name}"
-    return Hold(Rule(reason.code, about, () if knob is None else (knob,), reason.code in _OPENING), reason.message)
+    return Hold(Holder(reason.code, about, () if knob is None else (knob,), reason.code in _OPENING), reason.message)
 
 
 def _pool_knob(pool: NodePool, code: str) -> Knob | None:
@@ -166,17 +166,19 @@ def _pool_knob(pool: NodePool, code: str) -> Knob | None:
     return None
 
 
-def wide_rules(pools: Iterable[NodePool], settings: DisruptionSettings) -> Iterator[tuple[Rule, str]]:
+def wide_rules(pools: Iterable[NodePool], settings: DisruptionSettings) -> Iterator[tuple[Holder, str]]:
     """Rules about moves that pools and options have, each with a sentence; whether they cost anything is not known."""
     for pool in pools:
         if not isinstance(pool, NodeGroup):
             yield from _wide_of_pool(pool)
     price = settings.effective_eviction_price
     if price:
-        rule = Rule(ReasonCode.EVICTIONS_COST_MORE, "option --eviction-price", (EvictionPrice(value=0.0),), wide=True)
+        rule = Holder(
+            ReasonCode.EVICTIONS_COST_MORE, "option --eviction-price", (EvictionPriceKnob(value=0.0),), wide=True
+        )
         yield rule, f"a move must save {price:g} $/h for each eviction"
     if not settings.spot_to_spot:
-        rule = Rule(
+        rule = Holder(
             ReasonCode.SPOT_TO_SPOT_DISABLED,
             "feature gate SpotToSpotConsolidation",
             (SpotToSpot(value=True),),
@@ -185,20 +187,20 @@ def wide_rules(pools: Iterable[NodePool], settings: DisruptionSettings) -> Itera
         yield rule, "spot nodes are not replaced by spot"
 
 
-def _wide_of_pool(pool: NodePool) -> Iterator[tuple[Rule, str]]:
+def _wide_of_pool(pool: NodePool) -> Iterator[tuple[Holder, str]]:
     about, annotations = f"NodePool {pool.name}", pool.metadata.annotations
     if MINIMUM_SAVINGS in annotations:
-        knob: Knob = MinimumSavings(node_pool=pool.name, value="0")
+        knob: Knob = MinimumSavingsKnob(node_pool=pool.name, value="0")
         words = f"a move must save at least {annotations[MINIMUM_SAVINGS][:40]}"
-        yield Rule(ReasonCode.SAVINGS_BELOW_MINIMUM, about, (knob,), wide=True), words
+        yield Holder(ReasonCode.SAVINGS_BELOW_MINIMUM, about, (knob,), wide=True), words
     if policy(pool) == "Balanced":
         knob = ConsolidationPolicy(node_pool=pool.name, value=WHEN_UNDERUTILIZED)
         words = "its consolidationPolicy is Balanced"
-        yield Rule(ReasonCode.BALANCED_SCORE_TOO_LOW, about, (knob,), wide=True), words
+        yield Holder(ReasonCode.BALANCED_SCORE_TOO_LOW, about, (knob,), wide=True), words
     rules = [rule for rule in pool.spec.template.spec.requirements if of_machine(rule)]
     if rules:
         words = "allows only machines of some kinds: " + "; ".join(map(_rule_words, rules[:3]))
-        yield Rule(MISSING_TYPES, about, (AnyMachine(node_pool=pool.name),), wide=True), words
+        yield Holder(MISSING_TYPES, about, (AnyMachine(node_pool=pool.name),), wide=True), words
 
 
 def _rule_words(rule: PoolRequirement) -> str:

@@ -21,13 +21,13 @@ from karpool.disruption.what_if.pool_knobs import (
     ConsolidationPolicy,
     FixedSizeOff,
     GracePeriod,
-    MinimumSavings,
+    MinimumSavingsKnob,
     PoolWeight,
 )
 from karpool.disruption.what_if.question import KnobError
 from karpool.disruption.what_if.setting_knobs import (
     BrakeOff,
-    EvictionPrice,
+    EvictionPriceKnob,
     NodeFee,
     Ordering,
     Partitioning,
@@ -45,14 +45,14 @@ AnyKnob = (
     | ConsolidationPolicy
     | FixedSizeOff
     | GracePeriod
-    | MinimumSavings
+    | MinimumSavingsKnob
     | PoolWeight
     | AddTypes
     | AnyMachine
     | ForbidTypes
     | OnlyTypes
     | BrakeOff
-    | EvictionPrice
+    | EvictionPriceKnob
     | NodeFee
     | Ordering
     | Partitioning

@@ -140,7 +140,7 @@ class PoolWeight(PoolKnob, kw_only=True, tag="weight"):
         return f"give {self.where} the weight {self.value}"
 
 
-class MinimumSavings(PoolKnob, kw_only=True, tag="minimumSavings"):
+class MinimumSavingsKnob(PoolKnob, kw_only=True, tag="minimumSavings"):
     """The least that a command must save: `0.05` in $/h, or `5%` of what goes."""
 
     value: Annotated[str, msgspec.Meta(max_length=40)]

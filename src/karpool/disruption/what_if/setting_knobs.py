@@ -26,7 +26,7 @@ class NodeFee(Knob, kw_only=True, tag="nodeFee"):
         return f"count {self.value:g} $/h for each node (--node-fee)"
 
 
-class EvictionPrice(Knob, kw_only=True, tag="evictionPrice"):
+class EvictionPriceKnob(Knob, kw_only=True, tag="evictionPrice"):
     value: Annotated[float, msgspec.Meta(ge=0, le=MOST_EVICTION_PRICE)]
 
     def turn(self, question: Question) -> Question:

@@ -18,7 +18,7 @@ _AFFINITY = int(GroupKind.AFFINITY)
 _ANYWHERE = 2**31 - 1
 
 
-class Nodes(NamedTuple):
+class ScoredNodes(NamedTuple):
     """Nodes by row."""
 
     order: Array
@@ -34,14 +34,14 @@ class Nodes(NamedTuple):
     room: Array
 
 
-class Lists(NamedTuple):
+class NumberLists(NamedTuple):
     """Lists of numbers, one after the other."""
 
     start: Array
     items: Array
 
 
-class Kinds(NamedTuple):
+class PodKinds(NamedTuple):
     """Equal pods are of one kind, which has levels: its rules, and what is left of them as preferences are given up."""
 
     levels: Array
@@ -54,22 +54,22 @@ class Kinds(NamedTuple):
     host_ok: Array
     suits: Array
     """(signatures, shapes)"""
-    groups: Lists
+    groups: NumberLists
     """By level: the groups that say where its pods may go."""
     itself: Array
     """By entry of `groups`: whether the group counts the pod as well."""
-    blocked: Lists
+    blocked: NumberLists
     """By level: the rows of ports that must be free."""
-    shared: Lists
+    shared: NumberLists
     """By level: the rows of volumes that pods share; and the resources that count them."""
     shared_column: Array
-    counting: Lists
+    counting: NumberLists
     """By kind: the groups in which its pods count."""
-    held: Lists
+    held: NumberLists
     """By kind: the rows of ports and shared volumes that its pods take."""
 
 
-class Groups(NamedTuple):
+class TopologyGroups(NamedTuple):
     """Rules about topology, and how many pods are where."""
 
     kind: Array
@@ -89,7 +89,7 @@ class Groups(NamedTuple):
     total: Array
 
 
-class Workloads(NamedTuple):
+class SpreadWorkloads(NamedTuple):
     """Pods that a scheduler spreads although nobody asked for it."""
 
     of: Array
@@ -100,10 +100,10 @@ class Workloads(NamedTuple):
 
 @compiled
 def choose(
-    nodes: Nodes,
-    kinds: Kinds,
-    groups: Groups,
-    workloads: Workloads,
+    nodes: ScoredNodes,
+    kinds: PodKinds,
+    groups: TopologyGroups,
+    workloads: SpreadWorkloads,
     pods: Array,
     sources: Array,
     packs: bool,
@@ -128,7 +128,7 @@ def choose(
 
 
 @inner
-def best_node(nodes: Nodes, kinds: Kinds, groups: Groups, alike: Array, kind: int, packs: bool) -> int:
+def best_node(nodes: ScoredNodes, kinds: PodKinds, groups: TopologyGroups, alike: Array, kind: int, packs: bool) -> int:
     """The node with the best score; preferences are given up one by one until some node can take the pod."""
     mask = np.zeros(len(nodes.shape), dtype=np.bool_)
     asked = kinds.requests[kinds.levels[kind]]
@@ -155,7 +155,7 @@ def best_node(nodes: Nodes, kinds: Kinds, groups: Groups, alike: Array, kind: in
 
 
 @inner
-def has_room(nodes: Nodes, wanted: Array, node: int) -> bool:
+def has_room(nodes: ScoredNodes, wanted: Array, node: int) -> bool:
     for column in range(len(wanted)):
         if wanted[column] > nodes.free[node, column]:
             return False
@@ -163,7 +163,7 @@ def has_room(nodes: Nodes, wanted: Array, node: int) -> bool:
 
 
 @inner
-def limits_of(nodes: Nodes, kinds: Kinds, groups: Groups, level: int) -> Array:
+def limits_of(nodes: ScoredNodes, kinds: PodKinds, groups: TopologyGroups, level: int) -> Array:
     """By group of a level: how many pods a domain may have for one more to be let in."""
     begin, end = kinds.groups.start[level], kinds.groups.start[level + 1]
     limits = np.zeros(end - begin, dtype=np.int64)
@@ -177,7 +177,7 @@ def limits_of(nodes: Nodes, kinds: Kinds, groups: Groups, level: int) -> Array:
 
 
 @inner
-def lowest(nodes: Nodes, groups: Groups, group: int) -> int:
+def lowest(nodes: ScoredNodes, groups: TopologyGroups, group: int) -> int:
     """How many pods of a group the domain has that has the fewest; only domains with nodes count."""
     least, domains = _ANYWHERE, 0
     if groups.by_host[group]:
@@ -194,7 +194,7 @@ def lowest(nodes: Nodes, groups: Groups, group: int) -> int:
 
 
 @inner
-def accepts(nodes: Nodes, kinds: Kinds, groups: Groups, level: int, node: int, limits: Array) -> bool:
+def accepts(nodes: ScoredNodes, kinds: PodKinds, groups: TopologyGroups, level: int, node: int, limits: Array) -> bool:
     """Whether ports, shared volumes and topology let a pod onto a node."""
     blocked, shared, owned = kinds.blocked, kinds.shared, kinds.groups
     for at in range(blocked.start[level], blocked.start[level + 1]):
@@ -228,7 +228,7 @@ def accepts(nodes: Nodes, kinds: Kinds, groups: Groups, level: int, node: int, l
 
 
 @inner
-def count_pod(nodes: Nodes, kinds: Kinds, groups: Groups, kind: int, node: int, change: int) -> None:
+def count_pod(nodes: ScoredNodes, kinds: PodKinds, groups: TopologyGroups, kind: int, node: int, change: int) -> None:
     """Count a pod in, or out of, every group that it takes part in; nowhere if it is on no node."""
     if node < 0:
         return
@@ -246,7 +246,7 @@ def count_pod(nodes: Nodes, kinds: Kinds, groups: Groups, kind: int, node: int, 
 
 
 @inner
-def take(nodes: Nodes, kinds: Kinds, groups: Groups, kind: int, node: int) -> None:
+def take(nodes: ScoredNodes, kinds: PodKinds, groups: TopologyGroups, kind: int, node: int) -> None:
     """Let a pod take its room, its ports and its volumes."""
     level, shared = kinds.levels[kind], kinds.shared
     for column in range(kinds.requests.shape[1]):

@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from karpool.model.decoding import read_object
-from karpool.model.kinds import Kind, find_kind
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod, PodStatus
+from karpool.model.reading.decoding import read_object
+from karpool.model.reading.kinds import Kind, find_kind
 from karpool.model.workloads import Deployment, StatefulSet
 from karpool.recording.history import RECORDED
 from karpool.recording.imports.audit_events import AuditEvent, body, events_of, files_of

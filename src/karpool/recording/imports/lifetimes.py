@@ -30,7 +30,7 @@ class Lifetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LifetimeStep:
     """Something to tell, and when it happened."""
 
     at: timedelta
@@ -44,7 +44,7 @@ class _Due:
     tell: Callable[[], object] = field(compare=False)
 
 
-def steps(lives: Iterable[Lifetime], observer: Observer, start: datetime) -> Iterator[Step]:
+def steps(lives: Iterable[Lifetime], observer: Observer, start: datetime) -> Iterator[LifetimeStep]:
     """What happens to pods, in the order of time; `lives` come in the order in which they were born."""
     coming = iter(lives)
     following = next(coming, None)
@@ -58,10 +58,10 @@ def steps(lives: Iterable[Lifetime], observer: Observer, start: datetime) -> Ite
             if life.ended is not None:
                 ended = max(life.ended, life.ran or life.ended)
                 heapq.heappush(due, _Due(ended, next(order), partial(_ends, life, observer, start, ended)))
-            yield Step(life.born, partial(_born, life, observer, start))
+            yield LifetimeStep(life.born, partial(_born, life, observer, start))
         else:
             next_due = heapq.heappop(due)
-            yield Step(next_due.at, next_due.tell)
+            yield LifetimeStep(next_due.at, next_due.tell)
 
 
 def _born(life: Lifetime, observer: Observer, start: datetime) -> None:

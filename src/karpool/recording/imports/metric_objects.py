@@ -81,7 +81,7 @@ class PodFacts:
 
 
 @dataclass(slots=True)
-class NodeFacts:
+class MetricNode:
     """What metrics say of a node."""
 
     info: Mapping[str, str]

@@ -50,7 +50,7 @@ _POD_FIELDS: Final = (
 )  # fmt: skip
 
 
-class Row(NamedTuple):
+class TraceRow(NamedTuple):
     """A line of a table, and where it is."""
 
     place: str
@@ -67,7 +67,7 @@ class Row(NamedTuple):
         return int(text)
 
 
-class Machine(NamedTuple):
+class TraceNode(NamedTuple):
     """What a node has."""
 
     name: str
@@ -88,10 +88,10 @@ class Machine(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TraceSpan:
     """A pod of the trace, in seconds of it."""
 
-    row: Row
+    row: TraceRow
     born: int
     ran: int | None
     ended: int | None
@@ -106,7 +106,7 @@ def import_openb(sources: Sequence[str], file: ImportedFile, report: Report, *, 
     machines = [_machine(row) for row in rows(folder / "nodes.csv", _NODE_FIELDS)]
     spans = sorted((_span(row) for row in rows(folder / "pods.csv", _POD_FIELDS)), key=lambda span: span.born)
     if at_once:
-        spans = [Span(span.row, 0, 0, None, span.asked) for span in spans]
+        spans = [TraceSpan(span.row, 0, 0, None, span.asked) for span in spans]
     if not machines or not spans:
         raise InputError.at(str(folder), "has a trace without nodes or without pods")
     observer = file.begin(START, SOURCE)
@@ -134,7 +134,7 @@ def import_openb(sources: Sequence[str], file: ImportedFile, report: Report, *, 
 # -- tables ------------------------------------------------------------------------------------------------------
 
 
-def rows(path: Path, fields: Sequence[str]) -> Iterator[Row]:
+def rows(path: Path, fields: Sequence[str]) -> Iterator[TraceRow]:
     """The lines of a table that has these columns."""
     try:
         with path.open("rb") as file:
@@ -147,7 +147,7 @@ def rows(path: Path, fields: Sequence[str]) -> Iterator[Row]:
             known = {name: cells[name] for name in fields}
             if None in known.values():
                 raise InputError.at(str(path), f"line {table.line_num} is cut short")
-            yield Row(str(path), table.line_num, known)
+            yield TraceRow(str(path), table.line_num, known)
     except FileNotFoundError as error:
         raise InputError.at(str(path), "does not exist; the directory of openb has nodes.csv and pods.csv") from error
     except OSError as error:
@@ -156,23 +156,23 @@ def rows(path: Path, fields: Sequence[str]) -> Iterator[Row]:
         raise InputError.at(str(path), f"is no table: {error}") from error
 
 
-def _machine(row: Row) -> Machine:
+def _machine(row: TraceRow) -> TraceNode:
     name = row.cells["sn"]
-    return Machine(name, row.whole("cpu_milli"), row.whole("memory_mib"), row.whole("gpu"), row.cells["model"])
+    return TraceNode(name, row.whole("cpu_milli"), row.whole("memory_mib"), row.whole("gpu"), row.cells["model"])
 
 
-def _span(row: Row) -> Span:
+def _span(row: TraceRow) -> TraceSpan:
     born, ended = row.whole("creation_time", _LONGEST), row.whole("deletion_time", _LONGEST)
     ran = None if not row.cells["scheduled_time"] else max(born, math.floor(row.whole("scheduled_time", _LONGEST)))
     count = row.whole("num_gpu")
     shares = row.whole("gpu_milli") if count == 1 else count * 1000
-    return Span(row, born, ran, max(ended, ran or born), (row.whole("cpu_milli"), row.whole("memory_mib"), shares))
+    return TraceSpan(row, born, ran, max(ended, ran or born), (row.whole("cpu_milli"), row.whole("memory_mib"), shares))
 
 
 # -- objects -----------------------------------------------------------------------------------------------------
 
 
-def _node(machine: Machine) -> Node:
+def _node(machine: TraceNode) -> Node:
     labels = {
         HOSTNAME: machine.name,
         INSTANCE_TYPE: machine.kind,
@@ -190,7 +190,7 @@ def _node(machine: Machine) -> Node:
     return Node(metadata=Metadata(name=machine.name, labels=labels, creation_timestamp=START), status=status)
 
 
-def _pod(span: Span, node: str) -> Pod:
+def _pod(span: TraceSpan, node: str) -> Pod:
     cpu, memory, shares = span.asked
     requests: dict[str, Quantity] = {"cpu": parse_quantity(f"{cpu}m"), "memory": parse_quantity(f"{memory}Mi")}
     if shares:
@@ -202,7 +202,7 @@ def _pod(span: Span, node: str) -> Pod:
     )
 
 
-def _placed(spans: Sequence[Span], machines: Sequence[Machine], *, alone: bool) -> Iterator[Lifetime]:
+def _placed(spans: Sequence[TraceSpan], machines: Sequence[TraceNode], *, alone: bool) -> Iterator[Lifetime]:
     """Each pod on the node that has the greatest part of its CPU and memory left with it, or on none."""
     whole = np.array([(m.cpu, m.memory, m.gpus * 1000, _PODS) for m in machines], dtype=float)
     room = whole.copy()
@@ -224,7 +224,7 @@ def _placed(spans: Sequence[Span], machines: Sequence[Machine], *, alone: bool) 
         yield _life(span, machines[chosen].name, runs=True)
 
 
-def _life(span: Span, node: str, *, runs: bool) -> Lifetime:
+def _life(span: TraceSpan, node: str, *, runs: bool) -> Lifetime:
     ended = None if span.ended is None else timedelta(seconds=span.ended)
     phase = _ENDS.get(span.row.cells["pod_phase"]) if runs and ended is not None else None
     ran = timedelta(seconds=span.ran) if runs and span.ran is not None else None

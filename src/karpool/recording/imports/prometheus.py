@@ -19,12 +19,12 @@ import msgspec
 
 from karpool.kube.credentials import Credentials, FixedCredentials, TokenFile
 from karpool.recording.imports.imported_file import ImportedFile, Report
-from karpool.recording.imports.lifetimes import Step
-from karpool.recording.imports.metric_objects import NodeFacts, PodFacts, number, stamp, workload
+from karpool.recording.imports.lifetimes import LifetimeStep
+from karpool.recording.imports.metric_objects import MetricNode, PodFacts, number, stamp, workload
 from karpool.recording.imports.prometheus_api import (
     PrometheusApi,
     PrometheusError,
-    Series,
+    PrometheusSeries,
     TooMuchError,
     checked_address,
 )
@@ -116,7 +116,7 @@ class _Importer:
     asked: Asked
     observer: Observer = field(init=False)
     _pods: dict[_PodKey, _Seen] = field(default_factory=dict)
-    _nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    _nodes: dict[str, MetricNode] = field(default_factory=dict)
     _replicas: dict[tuple[str, str, str], int] = field(default_factory=dict)
     _order: "count[int]" = field(default_factory=count)
     _any: bool = False
@@ -147,7 +147,7 @@ class _Importer:
             raise InputError.at(str(self.api.base), why)
         self.observer.alive(self.asked.end)
 
-    async def _window(self, start: float, end: float, step: float) -> dict[str, list[Series]]:
+    async def _window(self, start: float, end: float, step: float) -> dict[str, list[PrometheusSeries]]:
         """All metrics from a time to another."""
         found = {}
         for metric in METRICS:
@@ -159,22 +159,22 @@ class _Importer:
 
     # -- a window ------------------------------------------------------------------------------------------------
 
-    def _take(self, found: dict[str, list[Series]], start: float, end: float, step: float) -> None:
+    def _take(self, found: dict[str, list[PrometheusSeries]], start: float, end: float, step: float) -> None:
         self._learn_nodes(found)
         changes = [*self._node_steps(found, start, end, step), *self._pod_steps(found, start, end, step)]
         changes += self._replica_steps(found)
         for change in sorted(changes, key=lambda change: change[:2]):
             change[2].tell()
 
-    def _step(self, at: float, tell: Any, rank: int) -> tuple[float, int, Step]:
+    def _step(self, at: float, tell: Any, rank: int) -> tuple[float, int, LifetimeStep]:
         """Nodes come before pods, and go after them; what happens at one time keeps its order."""
-        return at, rank * 10**9 + next(self._order), Step(timedelta(seconds=at), tell)
+        return at, rank * 10**9 + next(self._order), LifetimeStep(timedelta(seconds=at), tell)
 
-    def _learn_nodes(self, found: dict[str, list[Series]]) -> None:
+    def _learn_nodes(self, found: dict[str, list[PrometheusSeries]]) -> None:
         for series in found[_NODES]:
             name = series.metric.get("node", "")
             if name and name not in self._nodes:
-                self._nodes[name] = NodeFacts(series.metric)
+                self._nodes[name] = MetricNode(series.metric)
         for metric in (*_NODE_FACTS, "kube_node_created"):
             for series in found[metric]:
                 facts = self._nodes.get(series.metric.get("node", ""))
@@ -182,8 +182,8 @@ class _Importer:
                     _learn_node(facts, metric, series)
 
     def _node_steps(
-        self, found: dict[str, list[Series]], start: float, end: float, step: float
-    ) -> Iterator[tuple[float, int, Step]]:
+        self, found: dict[str, list[PrometheusSeries]], start: float, end: float, step: float
+    ) -> Iterator[tuple[float, int, LifetimeStep]]:
         there = _presence(found[_NODES], ("node",))
         for (name,), times in there.items():
             self._any = True
@@ -213,9 +213,9 @@ class _Importer:
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def _pod_steps(
-        self, found: dict[str, list[Series]], start: float, end: float, step: float
-    ) -> Iterator[tuple[float, int, Step]]:
-        infos: dict[_PodKey, list[Series]] = {}
+        self, found: dict[str, list[PrometheusSeries]], start: float, end: float, step: float
+    ) -> Iterator[tuple[float, int, LifetimeStep]]:
+        infos: dict[_PodKey, list[PrometheusSeries]] = {}
         for series in found[_PODS]:
             if series.values and series.metric.get("pod"):
                 infos.setdefault(_pod_key(series), []).append(series)
@@ -238,7 +238,9 @@ class _Importer:
         for key in [key for key in self._pods if key not in infos]:
             yield self._step(start, partial(self._lost_pod, key, start), 1)
 
-    def _pod_facts(self, found: dict[str, list[Series]], infos: dict[_PodKey, list[Series]]) -> dict[_PodKey, PodFacts]:
+    def _pod_facts(
+        self, found: dict[str, list[PrometheusSeries]], infos: dict[_PodKey, list[PrometheusSeries]]
+    ) -> dict[_PodKey, PodFacts]:
         facts = {key: PodFacts(listed[0].metric) for key, listed in infos.items()}
         for metric, kind in _REQUESTS.items():
             for series in found[metric]:
@@ -280,7 +282,7 @@ class _Importer:
 
     # -- workloads -----------------------------------------------------------------------------------------------
 
-    def _replica_steps(self, found: dict[str, list[Series]]) -> Iterator[tuple[float, int, Step]]:
+    def _replica_steps(self, found: dict[str, list[PrometheusSeries]]) -> Iterator[tuple[float, int, LifetimeStep]]:
         for metric, (kind, label) in _REPLICAS.items():
             for series in found[metric]:
                 namespace, name = series.metric.get("namespace", ""), series.metric.get(label, "")
@@ -296,12 +298,12 @@ class _Importer:
 _POD: Final = ("namespace", "pod", "uid")
 
 
-def _pod_key(series: Series) -> _PodKey:
+def _pod_key(series: PrometheusSeries) -> _PodKey:
     said = series.metric
     return said.get("namespace", ""), said.get("pod", ""), said.get("uid", "")
 
 
-def _presence(listed: Iterable[Series], names: Sequence[str]) -> dict[tuple[str, ...], list[float]]:
+def _presence(listed: Iterable[PrometheusSeries], names: Sequence[str]) -> dict[tuple[str, ...], list[float]]:
     """When there were samples, in order, by these labels."""
     found: dict[tuple[str, ...], list[list[float]]] = {}
     for series in listed:
@@ -311,7 +313,7 @@ def _presence(listed: Iterable[Series], names: Sequence[str]) -> dict[tuple[str,
     return {key: times[0] if len(times) == 1 else list(heapq.merge(*times)) for key, times in found.items()}
 
 
-def _learn_node(facts: NodeFacts, metric: str, series: Series) -> None:
+def _learn_node(facts: MetricNode, metric: str, series: PrometheusSeries) -> None:
     value = series.values[-1][1]
     if metric == "kube_node_created":
         facts.created = stamp(value)

@@ -33,7 +33,7 @@ class TooMuchError(Exception):
     """An answer that is too large to give; one for a shorter time may be."""
 
 
-class Series(msgspec.Struct):
+class PrometheusSeries(msgspec.Struct):
     """A series with its samples: times in seconds, and values as text."""
 
     metric: dict[str, str] = {}
@@ -42,7 +42,7 @@ class Series(msgspec.Struct):
 
 class _Data(msgspec.Struct, rename="camel"):
     result_type: str = ""
-    result: list[Series] = []
+    result: list[PrometheusSeries] = []
 
 
 class _Answer(msgspec.Struct, rename="camel"):
@@ -64,7 +64,7 @@ class PrometheusApi:
     credentials: Credentials = field(default_factory=FixedCredentials)
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
-    async def range(self, query: str, start: float, end: float, step: float) -> list[Series]:
+    async def range(self, query: str, start: float, end: float, step: float) -> list[PrometheusSeries]:
         """What a query gives from a time to another, both included; what may pass is tried again."""
         url = self.base / "api" / "v1" / "query_range"
         form = {"query": query, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}"}
@@ -85,7 +85,7 @@ class PrometheusApi:
                 await self.sleep(backoff.next())
         raise PrometheusError(f"{url.host} was asked {_ATTEMPTS} times, at last: {_short(why)}")
 
-    def _within(self, found: list[Series], start: float, end: float) -> list[Series]:
+    def _within(self, found: list[PrometheusSeries], start: float, end: float) -> list[PrometheusSeries]:
         for series in found:
             if any(not start - 1 <= at <= end + 1 for at, _ in series.values):
                 raise PrometheusError(f"{self.base.host} answers with a time that it was not asked for")
@@ -101,7 +101,7 @@ class PrometheusApi:
                     raise TooMuchError(f"{url.host} answers with more than {_MOST_BYTES // 2**20} MiB")
             return response.status, bytes(body)
 
-    def _result(self, status: int, answer: _Answer | None, body: bytes) -> list[Series]:
+    def _result(self, status: int, answer: _Answer | None, body: bytes) -> list[PrometheusSeries]:
         host = self.base.host
         if status in _REFUSED:
             message = f"refuses to answer: {status} {_said(answer, body)}"

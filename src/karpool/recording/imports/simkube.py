@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 from msgspec.structs import replace
 
-from karpool.model.decoding import read_object
-from karpool.model.kinds import KINDS, find_kind
 from karpool.model.pod import Pod
+from karpool.model.reading.decoding import read_object
+from karpool.model.reading.kinds import KINDS, find_kind
 from karpool.recording.history import RECORDED
 from karpool.recording.imports.imported_file import ImportedFile, Report
-from karpool.recording.imports.lifetimes import Lifetime, Step, steps
+from karpool.recording.imports.lifetimes import Lifetime, LifetimeStep, steps
 from karpool.recording.observer import Observer
 from karpool.recording.records import EVICTION
 from karpool.wire.objects import Metadata, OwnerReference
@@ -114,7 +114,7 @@ class _SimkubeImporter:
     def play(self, events: Sequence[_Event], report: Report) -> None:
         first = events[0].ts
         applied = (
-            Step(
+            LifetimeStep(
                 timedelta(seconds=event.ts - first),
                 partial(self._event, event, self._start + timedelta(seconds=event.ts - first)),
             )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from karpool.model.loading import Loaded, load
+from karpool.model.reading.loading import Loaded, load
 from karpool.recording.history import RECORDED
 from karpool.recording.imports.imported_file import ImportedFile, Report
 from karpool.recording.records import EVICTION

@@ -1,0 +1,1 @@
+"""Which nodes may be disrupted, by which method, and what keeps the others."""

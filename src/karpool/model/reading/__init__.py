@@ -1,0 +1,1 @@
+"""From files and bytes to typed objects, and what is said of those that cannot be read."""

@@ -1,0 +1,1 @@
+"""Launches, terminations and reboots of instances, each in its own task."""

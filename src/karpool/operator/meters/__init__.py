@@ -1,0 +1,1 @@
+"""What metrics tell that nothing else counts on the way."""

@@ -1,0 +1,1 @@
+"""What disruption budgets allow when: the calendar of `karpool budgets`."""

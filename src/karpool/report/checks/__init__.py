@@ -1,0 +1,1 @@
+"""What `lint` and `validate` find, for people and for CI systems."""

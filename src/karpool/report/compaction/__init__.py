@@ -1,0 +1,1 @@
+"""The plan of the compactor, and what it says of one node."""

@@ -1,0 +1,1 @@
+"""Node groups: what a plan makes of each, and what could be there instead."""

@@ -1,0 +1,1 @@
+"""The decision journal, and the timeline that is made of it."""

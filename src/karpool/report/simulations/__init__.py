@@ -1,0 +1,1 @@
+"""What simulations, replays and sweeps came to."""

@@ -1,0 +1,1 @@
+"""What-ifs, and what keeps the most money where it is."""
