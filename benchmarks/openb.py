@@ -23,34 +23,11 @@ from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, ZONE
 from karpool.model.node import Node
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.recording.imports.openb import GPU_SHARES, TraceNode
 
 GROUP: Final = "cluster.x-k8s.io/deployment-name"
-GPU_SHARES: Final = "openb/gpu-milli"
-PER_CPU, PER_GIBIBYTE = 0.033, 0.0044
-PER_GPU: Final = {"": 0.0, "P100": 0.6, "T4": 0.35, "V100M16": 1.3, "V100M32": 1.6, "A10": 0.75, "G2": 0.9, "G3": 2.2}
-"""$/h: about what public clouds ask; G2 and G3 are names that the trace gives to GPUs that it does not name."""
 PODS: Final = 110
 Row = Mapping[str, str]
-
-
-class Shape(NamedTuple):
-    """Machines of one kind."""
-
-    cpu: int
-    memory: int
-    gpus: int
-    model: str
-
-    @property
-    def name(self) -> str:
-        gpus = f"-{self.gpus}x{self.model.lower()}" if self.gpus else ""
-        return f"c{self.cpu // 1000}-m{self.memory // 1024}{gpus}"
-
-    @property
-    def price(self) -> float:
-        """$/h."""
-        whole = self.cpu / 1000 * PER_CPU + self.memory / 1024 * PER_GIBIBYTE + self.gpus * PER_GPU[self.model]
-        return round(whole, 4)
 
 
 @dataclass(frozen=True)
@@ -79,32 +56,32 @@ def trace_in(folder: Path) -> Trace | None:
 
 def cluster_of(trace: Trace) -> Objects:
     """The cluster with all pods of the trace that ask for something which is there."""
-    shapes = [shape_of(row) for row in trace.nodes]
-    nodes = tuple(_node(row["sn"], shape) for row, shape in zip(trace.nodes, shapes, strict=True))
+    shapes = [trace_node(row) for row in trace.nodes]
+    nodes = tuple(_node(shape) for shape in shapes)
     pods = sorted(trace.pods, key=lambda row: (int(row["creation_time"]), row["name"]))
     return Objects(nodes=nodes, pods=tuple(_placed(pods, shapes, nodes)))
 
 
-def shape_of(row: Row) -> Shape:
-    """What kind of machine a node is."""
-    return Shape(int(row["cpu_milli"]), int(row["memory_mib"]), int(row["gpu"]), row["model"])
+def trace_node(row: Row) -> TraceNode:
+    """What a node has."""
+    return TraceNode(row["sn"], int(row["cpu_milli"]), int(row["memory_mib"]), int(row["gpu"]), row["model"])
 
 
-def _node(name: str, shape: Shape) -> Node:
+def _node(shape: TraceNode) -> Node:
     return node(
-        name,
+        shape.name,
         pool=None,
-        type=shape.name,
+        type=shape.kind,
         zone="openb-a",
         cpu=f"{shape.cpu}m",
         memory=f"{shape.memory}Mi",
         pods=PODS,
         resources={GPU_SHARES: shape.gpus * 1000} if shape.gpus else {},
-        labels={GROUP: shape.name},
+        labels={GROUP: shape.kind},
     )
 
 
-def _placed(rows: Sequence[Row], shapes: Sequence[Shape], nodes: Sequence[Node]) -> Iterator[Pod]:
+def _placed(rows: Sequence[Row], shapes: Sequence[TraceNode], nodes: Sequence[Node]) -> Iterator[Pod]:
     """Each pod on the node that has the greatest part of its CPU and memory left with it."""
     room = np.array([(shape.cpu, shape.memory, shape.gpus * 1000, PODS) for shape in shapes], dtype=float)
     whole = room.copy()
@@ -146,19 +123,21 @@ def write(trace: Trace, folder: Path) -> Files:
     """The cluster and what a plan needs besides, as files."""
     files = Files(folder / "openb.json", folder / "openb-catalog.json", folder / "openb-groups.json")
     objects = cluster_of(trace)
-    counts = Counter(shape_of(row) for row in trace.nodes)
+    shapes = [trace_node(row) for row in trace.nodes]
+    kinds = {shape.kind: shape for shape in sorted(shapes, key=lambda shape: shape[1:])}
+    counts = Counter(shape.kind for shape in shapes)
     files.cluster.write_bytes(manifest(objects))
-    files.catalog.write_bytes(msgspec.json.encode([_entry(shape) for shape in sorted(counts)]))
-    sizes = {shape.name: {"minimum": 0, "maximum": count} for shape, count in counts.items()}
+    files.catalog.write_bytes(msgspec.json.encode([_entry(shape) for shape in kinds.values()]))
+    sizes = {kind: {"minimum": 0, "maximum": counts[kind]} for kind in kinds}
     files.sizes.write_bytes(msgspec.json.encode({"groups": sizes}))
     return files
 
 
-def _entry(shape: Shape) -> dict[str, Any]:
+def _entry(shape: TraceNode) -> dict[str, Any]:
     places = ((CAPACITY_TYPE, ON_DEMAND), (ZONE, "openb-a"))
     shares = {GPU_SHARES: str(shape.gpus * 1000)} if shape.gpus else {}
     return {
-        "name": shape.name,
+        "name": shape.kind,
         "architecture": "amd64",
         "resources": {"cpu": f"{shape.cpu}m", "memory": f"{shape.memory}Mi", "pods": str(PODS), **shares},
         "offerings": [
