@@ -97,11 +97,34 @@ def test_a_changed_template_makes_all_nodes_of_its_pools_drift(tmp_path: Path) -
     assert document["evictions"] > 0
 
 
-def test_a_pool_that_is_gone_is_said_not_to_be_planned(tmp_path: Path) -> None:
+def test_what_deleting_a_pool_with_nodes_costs_is_not_known_and_fails_a_pipeline(tmp_path: Path) -> None:
     only = tmp_path / "one.yaml"
     only.write_text(POOLS.split("---\n")[0])
     document = compared(str(only))
-    assert document["warnings"][0].startswith("only the first has NodePool batch: deleting it deletes its nodes")
+    nodes = document["deletedPools"][0]["nodes"]
+    assert document["deletedPools"] == [{"name": "batch", "nodes": nodes}]
+    assert nodes > 0
+    unknown = [document[name] for name in ("pricePerHour", "pricePerMonth", "nodes", "evictions", "pending")]
+    assert unknown == [None] * 5
+    assert [document["second"][name] for name in ("nodes", "removed", "evictions", "pending")] == [None] * 4
+    assert [pool["nodes"][1] for pool in document["pools"] if pool["name"] == "batch"] == [None]
+    assert "deleting a NodePool deletes its nodes; where their pods go is not planned here" in document["warnings"]
+    pools = str(EXAMPLES / "nodepools.yaml")
+    result = run("diff", pools, str(only), "-f", str(EXAMPLES), *OPTIONS, "--fail-if", "evictions>0 or price>1$/month")
+    assert result.exit_code == 3
+    headline = f"What this NodePool change would cost and evict cannot be told: NodePool batch is deleted with {nodes} "
+    assert headline in result.stdout.replace("\n", " ")
+    assert "this cannot be ruled out: evictions is ?, price is ? $/month" in result.stderr
+
+
+def test_deleting_a_pool_without_nodes_changes_what_is_planned_only(tmp_path: Path) -> None:
+    """Here its nodes are another pool's: nothing goes with it."""
+    spare = tmp_path / "spare.yaml"
+    spare.write_text(f"{POOLS}---\n{POOLS.split('---' + chr(10))[1].replace('name: batch', 'name: spare')}")
+    pools = str(EXAMPLES / "nodepools.yaml")
+    result = run("diff", str(spare), pools, "-f", str(EXAMPLES), *OPTIONS, "-o", "json")
+    document = json.loads(result.stdout)
+    assert (document["deletedPools"], document["second"]["nodes"] is None) == ([], False), result.stderr
 
 
 def test_other_pools_of_the_cluster_stay(tmp_path: Path) -> None:

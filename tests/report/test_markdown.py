@@ -88,7 +88,7 @@ def test_hostile_names_are_text_in_a_plan() -> None:
 
 
 def test_hostile_names_are_text_in_a_difference() -> None:
-    found = plan_diff(plan(node(HOSTILE)), plan(node(HOSTILE, "delete")), (HOSTILE, HOSTILE), "NodePools", (HOSTILE,))
+    found = plan_diff(plan(node(HOSTILE)), plan(node(HOSTILE, "delete")), (HOSTILE, HOSTILE), "NodePools")
     expect_only_text(diff_markdown(found))
 
 
@@ -97,7 +97,7 @@ def test_hostile_names_are_text_in_a_difference() -> None:
     row(
         "cheaper, with a node less",
         second=plan(node("a"), node("b", "delete"), price=0.5),
-        said="would cost 365 $/month less (0.50 $/h), end with 1 fewer node.",
+        said="would cost 365 $/month less (0.50 $/h) and end with 1 fewer node.",
     ),
     row("dearer", second=plan(node("a"), node("b"), price=2.0), said="would cost 730 $/month more (1.00 $/h)."),
     row(
@@ -109,6 +109,16 @@ def test_hostile_names_are_text_in_a_difference() -> None:
 def test_a_difference_is_one_sentence(second: PlanDocument, said: str) -> None:
     found = plan_diff(plan(node("a"), node("b")), second, ("1", "2"))
     assert diff_words(found) == f"The second plan {said}"
+
+
+def test_pools_that_are_deleted_are_named_and_not_counted() -> None:
+    first, second = plan(node("a"), node("b")), plan(node("a"), node("b"), price=0.5)
+    found = plan_diff(first, second, ("1", "2"), "NodePools", {"web", "empty"})
+    said = "What this NodePool change would cost and evict cannot be told: NodePool web is deleted with 2 nodes."
+    assert diff_words(found) == said
+    assert "| nodes that go | 0 | ? | ? |" in diff_markdown(found)
+    hostile = plan(replace(node("a"), node_pool=HOSTILE))
+    expect_only_text(diff_markdown(plan_diff(hostile, hostile, ("1", "2"), "NodePools", {HOSTILE})))
 
 
 def test_plans_of_different_nodes_are_said_to_be() -> None:

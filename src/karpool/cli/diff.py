@@ -94,7 +94,7 @@ def diff(
                 _planned(cluster, one, one, choices, report),
                 _planned(cluster, two, one, choices, report),
             )
-        document = plan_diff(*plans, (first, second), "NodePools", _removed(one, two))
+        document = plan_diff(*plans, (first, second), "NodePools", _lost(one, two))
     if output == "json":
         click.echo(to_json(document))
     elif output == "markdown":
@@ -157,9 +157,6 @@ def _planned(
     return plan_document(planner.plan(), cluster.warnings, cluster.catalog.origins)
 
 
-def _removed(one: tuple[NodePool, ...], two: tuple[NodePool, ...]) -> tuple[str, ...]:
-    """A line about pools that only the first has: nobody plans what deleting them does."""
-    lost = sorted({pool.name for pool in one} - {pool.name for pool in two})
-    if not lost:
-        return ()
-    return (f"only the first has NodePool {', '.join(lost)}: deleting it deletes its nodes, which is not planned here",)
+def _lost(one: tuple[NodePool, ...], two: tuple[NodePool, ...]) -> set[str]:
+    """Pools that only the first has: their nodes go with them."""
+    return {pool.name for pool in one} - {pool.name for pool in two}

@@ -75,6 +75,12 @@ def names_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN:,} more"
 
 
+def joined(parts: Sequence[str]) -> str:
+    """Parts of a sentence: `a, b and c`."""
+    *most, last = parts or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def age(seconds: float | None) -> str:
     """An age in its two largest units: `3d 4h`."""
     if seconds is None:

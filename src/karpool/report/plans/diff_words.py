@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from karpool.report.formatting import amounts, count, per_hour, per_month
+from karpool.report.formatting import UNKNOWN, amounts, count, joined, per_hour, per_month
 from karpool.report.markdown import escaped, folded, table
 from karpool.report.plans.plan_diff import NodeDiffPart, PlanDiff, PlanSummaryPart
 from karpool.report.table_layout import TableColumn
@@ -18,14 +18,17 @@ _POOLS: Final = ("pool", "nodes", "then", "$/h", "then ")
 
 def diff_words(diff: PlanDiff) -> str:
     """The whole difference in one sentence: money, evictions, nodes, pods without a place."""
+    about = "This NodePool change" if diff.compared == "NodePools" else "The second plan"
+    if diff.deleted_pools:
+        lost = [f"NodePool {pool.name} is deleted with {count(pool.nodes, 'node')}" for pool in diff.deleted_pools]
+        return f"What {about[0].lower()}{about[1:]} would cost and evict cannot be told: {joined(lost)}."
     parts = [
         _money(diff),
         _more("evict", diff.evictions, "pod"),
         _more("end with", diff.nodes, "node"),
         _more("leave", diff.pending, "pod", " without a place"),
     ]
-    said = ", ".join(part for part in parts if part)
-    about = "This NodePool change" if diff.compared == "NodePools" else "The second plan"
+    said = joined([part for part in parts if part])
     return f"{about} would {said}." if said else f"{about} makes no difference to price, nodes and evictions."
 
 
@@ -38,13 +41,13 @@ def _money(diff: PlanDiff) -> str:
     return f"cost {per_month(difference)} {word} ({per_hour(difference)})"
 
 
-def _more(verb: str, number: int, noun: str, ending: str = "") -> str:
+def _more(verb: str, number: int | None, noun: str, ending: str = "") -> str:
     if not number:
         return ""
     return f"{verb} {abs(number):,} {'more' if number > 0 else 'fewer'} {noun}{'s' * (abs(number) != 1)}{ending}"
 
 
-def _numbers(part: PlanSummaryPart) -> tuple[float, ...]:
+def _numbers(part: PlanSummaryPart) -> tuple[int | None, ...]:
     return (part.nodes_before, part.nodes, part.removed, part.evictions, part.steps, part.pending)
 
 
@@ -52,11 +55,15 @@ def _rows(diff: PlanDiff) -> list[tuple[str, str, str, str]]:
     names = ("nodes today", "nodes after", "nodes that go", "evictions", "steps", "pods without a place")
     one, two = diff.first, diff.second
     counted = [
-        (name, f"{a:,}", f"{b:,}", f"{b - a:+,}" if b != a else "")
+        (name, _number(a), _number(b), UNKNOWN if a is None or b is None else f"{b - a:+,}" if b != a else "")
         for name, a, b in zip(names, _numbers(one), _numbers(two), strict=True)
     ]
     money = (per_hour(one.price_per_hour), per_hour(two.price_per_hour), _signed(diff.price_per_hour))
     return [*counted, ("price after", *money)]
+
+
+def _number(value: int | None) -> str:
+    return UNKNOWN if value is None else f"{value:,}"
 
 
 def _signed(price: float | None) -> str:
@@ -70,7 +77,7 @@ def _pool_rows(diff: PlanDiff) -> list[tuple[str, ...]]:
         if part.nodes[0] != part.nodes[1] or part.price_per_hour[0] != part.price_per_hour[1]
     ]
     prices = iter(amounts(price for part in shown for price in part.price_per_hour))
-    return [(part.name or "?", *(f"{number:,}" for number in part.nodes), next(prices), next(prices)) for part in shown]
+    return [(part.name or "?", *map(_number, part.nodes), next(prices), next(prices)) for part in shown]
 
 
 def _node_rows(nodes: Sequence[NodeDiffPart]) -> list[tuple[str, ...]]:

@@ -1,35 +1,39 @@
 """What differs between two plans: money, nodes by pool, evictions, and what becomes of single nodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from karpool.report.document_part import API_VERSION, DocumentPart
 from karpool.report.plans.condition import Metric, Values
 from karpool.report.plans.document import PlanDocument
 from karpool.report.plans.plan_metrics import PLAN_METRICS, evictions_of, known_price, money
 
+N = TypeVar("N", int, float)
+
 
 class PlanSummaryPart(DocumentPart, frozen=True, kw_only=True):
-    """One of the two plans in numbers; the price is that after it, None if that of a node is not known."""
+    """One of the two plans in numbers, as they are after it; None: not known, as all that deleting a pool changes."""
 
     name: str
     time: datetime
     nodes_before: int
-    nodes: int
+    nodes: int | None
     price_per_hour: float | None
-    removed: int
-    evictions: int
+    removed: int | None
+    evictions: int | None
     steps: int
-    pending: int
+    pending: int | None
 
 
 class PoolDiffPart(DocumentPart, frozen=True, kw_only=True):
-    """Nodes of a pool after each plan, and what they cost; None: the price of one is not known."""
+    """Nodes of a pool after each plan, and what they cost; None: not known, or the pool is deleted."""
 
     name: str
-    nodes: tuple[int, int]
+    nodes: tuple[int, int | None]
     price_per_hour: tuple[float | None, float | None]
 
 
@@ -43,6 +47,13 @@ class NodeDiffPart(DocumentPart, frozen=True, kw_only=True):
     """Codes of why it stays or goes, for each plan."""
 
 
+class DeletedPoolPart(DocumentPart, frozen=True, kw_only=True):
+    """A pool that only the first plan has, whose nodes go with it."""
+
+    name: str
+    nodes: int
+
+
 class PlanDiff(DocumentPart, frozen=True, kw_only=True):
     """The second plan against the first: differences are the second less the first."""
 
@@ -53,16 +64,19 @@ class PlanDiff(DocumentPart, frozen=True, kw_only=True):
     second: PlanSummaryPart
     price_per_hour: float | None
     price_per_month: float | None
-    nodes: int
-    evictions: int
-    pending: int
+    nodes: int | None
+    evictions: int | None
+    pending: int | None
     pools: tuple[PoolDiffPart, ...]
     changed_nodes: tuple[NodeDiffPart, ...]
+    deleted_pools: tuple[DeletedPoolPart, ...] = ()
+    """Where there are any, nobody knows where their pods go: what the second costs and evicts is not known."""
     same_cluster: bool
     """Whether both plans begin with the same nodes; if not, the differences are also those of the clusters."""
     warnings: tuple[str, ...] = ()
 
 
+NOT_PLANNED: Final = "deleting a NodePool deletes its nodes; where their pods go is not planned here"
 DIFF_METRICS: Final[Mapping[str, Metric]] = {
     name: Metric(PLAN_METRICS[name].units, meaning)
     for name, meaning in (
@@ -88,26 +102,39 @@ def plan_diff(
     second: PlanDocument,
     names: tuple[str, str],
     compared: Literal["Plans", "NodePools"] = "Plans",
-    notes: tuple[str, ...] = (),
+    lost: Collection[str] = (),
 ) -> PlanDiff:
-    """Compare two plans, which go by these names, or are those for two sets of NodePools; `notes` become warnings."""
+    """Compare two plans, which go by these names; for two sets of NodePools, only the first has the `lost` ones."""
+    deleted = _deleted_pools(first, lost)
     one, two = _summary(first, names[0]), _summary(second, names[1])
-    unknown = one.price_per_hour is None or two.price_per_hour is None
-    more = None if unknown else (two.price_per_hour or 0.0) - (one.price_per_hour or 0.0)
+    if deleted:
+        two = replace(two, nodes=None, price_per_hour=None, removed=None, evictions=None, pending=None)
+    more = _less(two.price_per_hour, one.price_per_hour)
     return PlanDiff(
         compared=compared,
         first=one,
         second=two,
         price_per_hour=more,
         price_per_month=money(more)["$/month"],
-        nodes=two.nodes - one.nodes,
-        evictions=two.evictions - one.evictions,
-        pending=two.pending - one.pending,
-        pools=_pools(first, second),
+        nodes=_less(two.nodes, one.nodes),
+        evictions=_less(two.evictions, one.evictions),
+        pending=_less(two.pending, one.pending),
+        pools=_pools(first, second, {pool.name for pool in deleted}),
         changed_nodes=_changed_nodes(first, second),
+        deleted_pools=deleted,
         same_cluster={node.name for node in first.nodes} == {node.name for node in second.nodes},
-        warnings=tuple(dict.fromkeys((*notes, *first.warnings, *second.warnings))),
+        warnings=tuple(dict.fromkeys((*(NOT_PLANNED for _ in deleted), *first.warnings, *second.warnings))),
     )
+
+
+def _less(second: N | None, first: N | None) -> N | None:
+    return None if second is None or first is None else second - first
+
+
+def _deleted_pools(first: PlanDocument, lost: Collection[str]) -> tuple[DeletedPoolPart, ...]:
+    """Those of the lost pools that have nodes today; to delete one without changes only what is planned."""
+    nodes = Counter(node.node_pool for node in first.nodes)
+    return tuple(DeletedPoolPart(name=name, nodes=nodes[name]) for name in sorted(lost) if nodes[name])
 
 
 def _summary(plan: PlanDocument, name: str) -> PlanSummaryPart:
@@ -124,14 +151,14 @@ def _summary(plan: PlanDocument, name: str) -> PlanSummaryPart:
     )
 
 
-def _pools(first: PlanDocument, second: PlanDocument) -> tuple[PoolDiffPart, ...]:
+def _pools(first: PlanDocument, second: PlanDocument, deleted: Collection[str]) -> tuple[PoolDiffPart, ...]:
     one, two = _after(first), _after(second)
     names = sorted({pool for pool, _ in (*one, *two)})
     return tuple(
         PoolDiffPart(
             name=name,
-            nodes=(_count(one, name), _count(two, name)),
-            price_per_hour=(_price(one, name), _price(two, name)),
+            nodes=(_count(one, name), None if name in deleted else _count(two, name)),
+            price_per_hour=(_price(one, name), None if name in deleted else _price(two, name)),
         )
         for name in names
     )
