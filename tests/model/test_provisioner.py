@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tables import row, table
 
+from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS
 from karpool.model.nodepool import NodePool
+from karpool.model.reading.decoding import read_provisioner
 from karpool.model.reading.loading import load
 from karpool.model.validation import validate
 from karpool.wire.duration import NEVER, parse_duration
@@ -65,8 +68,45 @@ def test_a_provisioner_keeps_its_template_and_policy() -> None:
         {"note": "b"},
     )
     assert [str(taint) for taint in (*claim.taints, *claim.startup_taints)] == ["t:NoSchedule", "s:NoExecute"]
-    assert [entry.key for entry in claim.requirements] == ["kubernetes.io/arch"]
+    assert [entry.key for entry in claim.requirements][:1] == ["kubernetes.io/arch"]
     assert (claim.node_class_ref.group, claim.node_class_ref.name) == ("karpenter.k8s.aws", "default")
+
+
+ADDED = {OS: ("linux",), ARCH: ("amd64",), CAPACITY_TYPE: ("on-demand",)}
+CATEGORY, GENERATION = "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-generation"
+TYPES = {CATEGORY: ("c", "m", "r"), GENERATION: ("2",)}
+
+
+@table(
+    row("nothing", given={}, expected=ADDED | TYPES),
+    row("its own", given={CAPACITY_TYPE: ("spot",), OS: ("windows",), ARCH: ("arm64",)}, expected=TYPES),
+    row("types", given={INSTANCE_TYPE: ("t3.small",)}, expected=ADDED),
+    row("families", given={"karpenter.k8s.aws/instance-family": ("t3",)}, expected=ADDED),
+    row("categories", given={CATEGORY: ("t",)}, expected=ADDED),
+    row("generations", given={GENERATION: ("5",)}, expected=ADDED),
+    row("sizes only", given={"karpenter.k8s.aws/instance-size": ("large",)}, expected=ADDED | TYPES),
+)
+def test_what_a_provisioner_leaves_out_is_what_the_webhook_added(
+    given: dict[str, tuple[str, ...]], expected: dict[str, tuple[str, ...]]
+) -> None:
+    requirements = [{"key": key, "operator": "In", "values": values} for key, values in given.items()]
+    found = converted(requirements=requirements).spec.template.spec.requirements
+    assert {entry.key: entry.values for entry in found} == given | expected
+    assert [entry.operator for entry in found if entry.key == GENERATION and GENERATION not in given] in ([], ["Gt"])
+
+
+def test_labels_of_a_provisioner_and_other_clouds_get_no_defaults_that_contradict_them() -> None:
+    labelled = converted(labels={CAPACITY_TYPE: "spot"}).spec.template.spec.requirements
+    assert CAPACITY_TYPE not in {entry.key for entry in labelled}
+    other = converted(providerRef={"apiVersion": "karpenter.azure.com/v1alpha1", "name": "a"})
+    assert {entry.key: entry.values for entry in other.spec.template.spec.requirements} == ADDED
+
+
+def test_preferences_are_refused_and_not_said_to_be_ignored() -> None:
+    text = json.dumps({"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "spec": {"preferences": []}})
+    reading = read_provisioner(text.encode())
+    assert [flaw.rule for flaw in reading.refused] == ["Preferences"]
+    assert [flaw.rule for flaw in reading.warnings] == ["Converted"]
 
 
 def test_limits_may_be_written_without_resources() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from karpool.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS
 from karpool.model.nodepool import (
     ZERO_SECONDS,
     Disruption,
@@ -24,6 +25,14 @@ from karpool.wire.problems import Flaw
 
 API_VERSION: Final = "karpenter.sh/v1alpha5"
 _SECOND: Final = 10**9
+_AWS: Final = "karpenter.k8s.aws"
+_INSTANCE: Final = f"{_AWS}/instance-"
+_SINGLE_DEFAULTS: Final = {OS: "linux", ARCH: "amd64", CAPACITY_TYPE: ON_DEMAND}
+_TYPE_KEYS: Final = frozenset({INSTANCE_TYPE, *(f"{_INSTANCE}{name}" for name in ("family", "category", "generation"))})
+_TYPE_DEFAULTS: Final = (
+    PoolRequirement(f"{_INSTANCE}category", "In", ("c", "m", "r")),
+    PoolRequirement(f"{_INSTANCE}generation", "Gt", ("2",)),
+)
 
 
 class Consolidation(Wire):
@@ -84,10 +93,19 @@ def refused_provisioner(provisioner: Provisioner, written: Any) -> Iterator[Flaw
         yield Flaw("spec.ttlSecondsAfterEmpty", "Consolidation", message)
 
 
+def _requirements(spec: ProvisionerSpec) -> tuple[PoolRequirement, ...]:
+    """Those that are written, and those that a webhook added when a Provisioner was applied; NodePools got none."""
+    keys = {entry.key for entry in spec.requirements} | spec.labels.keys()
+    added = [PoolRequirement(key, "In", (value,)) for key, value in _SINGLE_DEFAULTS.items() if key not in keys]
+    if _node_class(spec.provider_ref).group in ("", _AWS) and not keys & _TYPE_KEYS:
+        added += _TYPE_DEFAULTS
+    return (*spec.requirements, *added)
+
+
 def as_node_pool(provisioner: Provisioner) -> NodePool:
     spec = provisioner.spec
     claim = TemplateSpec(
-        requirements=spec.requirements,
+        requirements=_requirements(spec),
         taints=spec.taints,
         startup_taints=spec.startup_taints,
         node_class_ref=_node_class(spec.provider_ref),
@@ -113,7 +131,7 @@ def _node_class(reference: ProviderRef | None) -> NodeClassRef:
     if reference is None:
         return NodeClassRef()
     return NodeClassRef(
-        group=reference.api_version.partition("/")[0] or "karpenter.k8s.aws",
+        group=reference.api_version.partition("/")[0] or _AWS,
         kind=reference.kind or "AWSNodeTemplate",
         name=reference.name,
     )

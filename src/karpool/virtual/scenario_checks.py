@@ -24,7 +24,7 @@ from karpool.model.workloads import PodDisruptionBudget
 from karpool.virtual.control_plane.controller_manager import budget_of
 from karpool.virtual.curves import DAY, Curve, of_day, seconds
 from karpool.virtual.duration_limits import duration_flaws
-from karpool.virtual.old_pools import is_provisioner, provisioner_flaws
+from karpool.virtual.old_pools import is_old, old_pool_flaws
 from karpool.virtual.pod_fields import unknown_pod_fields
 from karpool.virtual.policy_checks import pool_flaws
 from karpool.virtual.scenario import (
@@ -51,7 +51,7 @@ _WHOLE: Final = 100
 def flaws(text: bytes) -> Iterator[Flaw]:
     """Everything that is wrong with the text of a scenario; what keeps it from being read comes alone."""
     try:
-        old = [flaw for document in yaml_documents(text) for flaw in provisioner_flaws(document)]
+        old = [flaw for document in yaml_documents(text) for flaw in old_pool_flaws(document)]
         if old:
             yield from old
             return
@@ -225,7 +225,7 @@ def _budget_flaws(budget: PodDisruptionBudget, at: str) -> Iterator[Flaw]:
 def _unknown_flaws(written: Any) -> Iterator[Flaw]:
     """Fields that would be ignored because they are misspelt."""
     for number, pool in enumerate(written.get("pools") or ()):
-        if not is_provisioner(pool):
+        if not is_old(pool):
             yield from _unknown_of_pool(pool, ("pools", number))
     for number, workload in enumerate(written.get("workloads") or ()):
         yield from unknown_pod_fields(workload.get("spec"), ("workloads", number, "spec"))

@@ -95,8 +95,10 @@ def read_provisioner(raw: Raw) -> ObjectReading:
     decoded = _decode(written, _PROVISIONER)
     if decoded.object is None:
         return _reading(decoded)
-    refused = provisioner.refused_provisioner(decoded.object, decoded.readable)
-    reading = _reading(decoded, refused, (), _warnings(Provisioner, decoded.readable, provisioner.API_VERSION))
+    refused = tuple(provisioner.refused_provisioner(decoded.object, decoded.readable))
+    wrong = {flaw.field for flaw in refused}
+    warnings = _warnings(Provisioner, decoded.readable, provisioner.API_VERSION)
+    reading = _reading(decoded, refused, (), (flaw for flaw in warnings if flaw.field not in wrong))
     pool = None if reading.refused else provisioner.as_node_pool(decoded.object)
     return replace(reading, object=pool, mended=None)
 
