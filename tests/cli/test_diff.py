@@ -40,7 +40,7 @@ def compared(second: str, *arguments: str) -> Any:
 
 
 @table(
-    row("it holds", condition="savings>20%", status=3, said="this holds: savings is 66.8732 %"),
+    row("it holds", condition="savings>20%", status=3, said="this holds: savings is 66.873"),
     row("it does not", condition="savings>90% or pending>0", status=0, said=""),
     row("nobody knows", condition="distance>1%", status=3, said="this cannot be ruled out: distance is ? %"),
 )

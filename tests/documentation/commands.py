@@ -96,6 +96,18 @@ def _of_page(page: str, lines: list[str]) -> Iterator[Command]:
         yield Command(page, start + 1, _COMMENT.sub("", text))
 
 
+def unlabelled() -> Iterator[Command]:
+    """Lines of fences without a language that look like commands, which nothing executes."""
+    for page in PAGES:
+        if page.exists() and page.parent.name != "reference":
+            fence = ""
+            for number, line in enumerate(page.read_text().splitlines(), 1):
+                if line.lstrip().startswith("```"):
+                    fence = "" if fence else line.strip("` ") or "text"
+                elif fence == "text" and re.match(r"\s*(?:\$ )?(?:karpool|kubectl|helm)\s", line):
+                    yield Command(str(page.relative_to(ROOT)), number, line.strip())
+
+
 def _is_open(text: str) -> bool:
     try:
         _split(_COMMENT.sub("", text))

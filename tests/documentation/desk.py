@@ -16,6 +16,12 @@ from karpool.cli.main import cli
 NODE: Final = "ip-10-0-0-7"
 """The node of the documentation; in the examples it is called otherwise."""
 _READY: Final = {"conditionType": "Ready", "conditionStatus": "False", "tolerationDuration": "30m"}
+_SCENARIO: Final = {
+    "pools": [{"metadata": {"name": "general"}}],
+    "workloads": [{"name": "web", "cpu": "500m", "memory": "1Gi", "replicas": 3}],
+    "policies": {"today": {}, "tomorrow": {"pools": {"*": {"spec": {"disruption": {"consolidateAfter": "5m"}}}}}},
+    "length": "1h",
+}
 _COMPACTOR: Final = {"nodePools": {"general": {"enabled": True, "scaleDownCPURequestRatioLimit": 0.75}}}
 
 
@@ -51,6 +57,7 @@ def furnish(desk: Path) -> None:
     )
     assert snapshot.exit_code == 0, snapshot.output
     (desk / "snapshots" / "monday.json.zst").write_bytes((desk / "cluster.json.zst").read_bytes())
+    (desk / "mine.yaml").write_text(json.dumps(_SCENARIO))
     (desk / "decisions.jsonl").touch()
     (desk / "repair.yaml").write_text(json.dumps({"policies": [_READY]}))
     (desk / "FILE").write_text(json.dumps({"spec": {"disruption": {"consolidateAfter": "30s"}}}))

@@ -25,6 +25,8 @@ def on_a_cluster(command: Command) -> bool:
         return True
     if words[0] != "karpool" or in_a_cloud(command) or "-f" in words:
         return False
+    if "--fleet" in words:
+        return words[words.index("--fleet") + 1] == "contexts"
     return serves(command) or words[1] in READS_A_CLUSTER
 
 

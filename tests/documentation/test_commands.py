@@ -18,7 +18,7 @@ from moto import mock_aws
 from tests.catalog.fake_service import serving
 from tests.catalog.test_fetch_aws import HERE, PriceListService
 from tests.catalog.test_fetch_aws import environment as credentials
-from tests.documentation.commands import ROOT, Command, mentioned, shown_after
+from tests.documentation.commands import ROOT, Command, mentioned, shown_after, unlabelled
 from tests.documentation.desk import furnish
 from tests.documentation.elsewhere import NOT_EXECUTED, ONLY_LOOKED_AT, reason
 from tests.documentation.executed import COMMANDS, EXECUTED, IN_A_CLOUD, ON_A_CLUSTER, ON_FILES, SERVING_FILES
@@ -148,6 +148,11 @@ def test_there_are_the_extras_that_pip_is_shown_with(command: Command) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert found
     assert found[1] in project["optional-dependencies"]
+
+
+def test_no_command_hides_in_a_fence_without_a_language() -> None:
+    """Such a fence is output; commands are indented, or in one that says `sh`."""
+    assert list(unlabelled()) == []
 
 
 def test_every_command_is_executed_somewhere_or_has_a_reason_not_to_be() -> None:

@@ -7,8 +7,10 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from tests.tables import row, table
 
+from karpool.cli.main import cli
 from karpool.model.reading.loading import read as read_files
 from karpool.report.checks.check_results import CheckResult, Checks, validation_results
 from karpool.report.checks.junit import junit
@@ -100,10 +102,11 @@ def result(**changes: Any) -> CheckResult:
 
 
 def checks(*results: CheckResult, passed: tuple[str, ...] = ()) -> Checks:
-    return Checks(command="lint", results=results, passed=passed)
+    return Checks(command="lint", results=results, failing=("warning", "error"), passed=passed)
 
 
 POOL = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: %s, labels: {a: 1}}\n"
+SPEC = "{template: {spec: {nodeClassRef: {group: a, kind: b, name: c}, requirements: []}}}"
 JSON = """{"apiVersion": "karpenter.sh/v1",
  "kind": "NodePool",
  "metadata": {"name": "%s", "labels": {"a": 1}}}"""
@@ -187,8 +190,26 @@ def test_hostile_names_stay_text() -> None:
     found = validation_results([problem], [problem])
     assert [entry.level for entry in read(sarif(found)).results] == ["error", "warning"]
     root = ET.fromstring(junit(found))  # noqa: S314 - our own output
-    assert [element.tag for element in root.iter()] == ["testsuites", "testsuite"] + ["testcase", "failure"] * 2
-    assert root.attrib["failures"] == "2"
+    tags = ["testsuites", "testsuite", "testcase", "failure", "testcase", "system-out"]
+    assert [element.tag for element in root.iter()] == tags
+    assert root.attrib["failures"] == "1"
+
+
+@table(
+    row("validate", words=["validate"], failures="0"),
+    row("strict", words=["validate", "--strict"], failures="some"),
+    row("lint", words=["lint", "--costs", "0", "--fail-on", "warning"], failures="some"),
+    row("lint, of errors", words=["lint", "--costs", "0", "--fail-on", "error"], failures="0"),
+    row("lint, of nothing", words=["lint", "--costs", "0", "--fail-on", "never"], failures="0"),
+)
+def test_junit_has_failures_where_the_command_fails(words: list[str], failures: str, tmp_path: Path) -> None:
+    file = tmp_path / "pools.yaml"
+    file.write_text("---\n".join(f"{POOL % name}spec: {SPEC}\n".replace("a: 1", "a: b") for name in "ab"))
+    done = CliRunner().invoke(cli, [*words, "-f", str(file), "--catalog", "sample", "-o", "junit"])
+    root = ET.fromstring(done.stdout)  # noqa: S314 - our own output
+    found = len(list(root.iter("failure")))
+    assert (root.attrib["failures"], found > 0, done.exit_code > 0) == (str(found), *[failures != "0"] * 2), done.output
+    assert found or len(list(root.iter("system-out"))) > 0
 
 
 def test_junit_counts_rules_that_found_nothing_as_passed() -> None:

@@ -59,6 +59,20 @@ def test_what_means_nothing_is_one_sentence(text: str, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@table(
+    row("saved, but for a hair", text="nodes>=0.096", value=0.1 + 0.092 - 0.096 - 1e-17, holds=True),
+    row("a hair above nothing", text="nodes>0", value=2.2e-14, holds=False),
+    row("a hair below nothing", text="nodes<0", value=-2.2e-14, holds=False),
+    row("three tenths", text="nodes=0.3", value=0.1 + 0.2, holds=True),
+    row("a small amount", text="nodes>0", value=0.000002, holds=True),
+)
+def test_values_are_compared_as_they_are_told(text: str, value: float, *, holds: bool) -> None:
+    values = {"nodes": {"": value}}
+    condition = parse_condition(text, METRICS)
+    assert condition.holds(values) is holds
+    assert told(condition, values) == f"nodes is {value:.6f}".rstrip("0").rstrip(".").replace("-0", "0")
+
+
 def test_values_are_told_once_and_unknown_ones_too() -> None:
     condition = parse_condition("savings>20% or (lost>1 and savings>10%)", METRICS)
     assert told(condition, VALUES) == "savings is 25 %, lost is ?"

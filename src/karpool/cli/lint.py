@@ -99,13 +99,14 @@ def lint(
     if output == "json":
         click.echo(to_json(document))
     elif output in CHECK_FORMATS:
-        print_checks(lint_results(document, [rule.code.value for rule in RULES]), output)
+        print_checks(lint_results(document, _failing(fail_on), [rule.code.value for rule in RULES]), output)
     else:
         from karpool.report.checks.lint_table import print_lint
         from karpool.report.terminal import Screen
 
         print_lint(document, Screen(sys.stdout), everything=everything)
-    context.exit(CONDITION_MET if _fails(document, fail_on) else 0)
+    failing = _failing(fail_on)
+    context.exit(CONDITION_MET if any(part.severity in failing for part in document.findings) else 0)
 
 
 def _read(
@@ -152,7 +153,8 @@ def _prices(
     return prices
 
 
-def _fails(document: LintDocument, fail_on: str) -> bool:
+def _failing(fail_on: str) -> frozenset[str]:
+    """The severities on which the command fails."""
     if fail_on == NEVER:
-        return False
-    return any(Severity(part.severity).rank >= Severity(fail_on).rank for part in document.findings)
+        return frozenset()
+    return frozenset(level.value for level in Severity if level.rank >= Severity(fail_on).rank)

@@ -1,7 +1,7 @@
 """Findings of `lint` and problems of `validate` in one form, as CI systems read them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 import msgspec
@@ -34,13 +34,16 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True):
 
     command: str
     results: tuple[CheckResult, ...]
+    failing: Collection[str]
+    """The levels on which the command fails."""
     passed: tuple[str, ...] = ()
 
 
-def lint_results(document: LintDocument, rules: Iterable[str] = ()) -> Checks:
+def lint_results(document: LintDocument, failing: Collection[str], rules: Iterable[str] = ()) -> Checks:
     results = tuple(_of_finding(part) for part in document.findings)
     found = {result.rule for result in results}
-    return Checks(command="lint", results=results, passed=tuple(rule for rule in rules if rule not in found))
+    passed = tuple(rule for rule in rules if rule not in found)
+    return Checks(command="lint", results=results, failing=failing, passed=passed)
 
 
 def _of_finding(part: FindingPart) -> CheckResult:
@@ -59,9 +62,9 @@ def _of_finding(part: FindingPart) -> CheckResult:
 
 
 def validation_results(problems: Iterable[Problem], warnings: Iterable[Problem]) -> Checks:
-    """Problems are errors, and warnings are warnings."""
+    """Problems are errors, and warnings are warnings, on which nothing fails."""
     results = (*(_of_problem(entry, "error") for entry in problems), *(_of_problem(w, "warning") for w in warnings))
-    return Checks(command="validate", results=results)
+    return Checks(command="validate", results=results, failing=("error",))
 
 
 def _of_problem(problem: Problem, level: Literal["warning", "error"]) -> CheckResult:

@@ -27,6 +27,8 @@ _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "=": operator.eq,
     "!=": operator.ne,
 }
+_DECIMALS: Final = 6
+"""To so many, values are compared and told: sums of prices are a hair beside what is written."""
 _DEEPEST: Final = 50
 _LONGEST: Final = 1000
 
@@ -47,7 +49,7 @@ class ConditionTerm:
 
     def holds(self, values: Values) -> bool | None:
         value = values[self.name][self.unit]
-        return None if value is None else _COMPARE[self.sign](value, self.limit)
+        return None if value is None else _COMPARE[self.sign](_rounded(value), self.limit)
 
     def comparisons(self) -> Iterator["ConditionTerm"]:
         yield self
@@ -55,8 +57,12 @@ class ConditionTerm:
     def told(self, values: Values) -> str:
         """The name and what it is: `savings is 66.9 %`."""
         value = values[self.name][self.unit]
-        number = UNKNOWN if value is None else f"{value:,.4f}".rstrip("0").rstrip(".")
+        number = UNKNOWN if value is None else f"{_rounded(value):,.{_DECIMALS}f}".rstrip("0").rstrip(".")
         return f"{self.name} is {number}{f' {self.unit}' if self.unit else ''}"
+
+
+def _rounded(value: float) -> float:
+    return round(value, _DECIMALS) + 0.0  # -0.0 is 0.0
 
 
 @dataclass(frozen=True, slots=True)
