@@ -19,6 +19,7 @@ from tests.factories import (
 from tests.tables import row, table
 
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.sample import sample_types
 from karpool.disruption.settings import DisruptionSettings
 from karpool.lint.cluster import LintedCluster
 from karpool.lint.finding import Finding, LintCode
@@ -246,11 +247,45 @@ def test_pods_of_daemonsets_need_no_node_of_their_own() -> None:
     row("anti-affinity to others", rules={"anti": [affinity_to({"app": "db"})]}, alone=False),
     row("anti-affinity by zone", rules={"anti": [affinity_to(WEB, "topology.kubernetes.io/zone")]}, alone=False),
     row("in another namespace", rules={"anti": [affinity_to(WEB, namespaces=["b"])]}, alone=False),
+    row(
+        "of labels that its own has not", rules={"anti": [affinity_to(WEB, namespace_selector={"x": ""})]}, alone=False
+    ),
+    row("of labels its own has", rules={"anti": [affinity_to(WEB, namespace_selector={"team": "a"})]}, alone=True),
+    row("in all namespaces", rules={"anti": [affinity_to(WEB, namespace_selector={})]}, alone=True),
     row("a spread of one", rules={"spread": [spread(WEB, HOSTNAME)]}, alone=True),
     row("a spread of two", rules={"spread": [spread(WEB, HOSTNAME, 2)]}, alone=False),
     row("a wish", rules={"spread": [spread(WEB, HOSTNAME, when="ScheduleAnyway")]}, alone=False),
 )
 def test_workloads_that_need_a_node_for_each_pod_are_named(rules: dict[str, Any], *, alone: bool) -> None:
     pods = [pod(f"web-{number}", labels=WEB, node=f"n{number}", **rules) for number in (1, 2)]
-    assert bool(found(LintCode.ONE_POD_PER_NODE, pods=pods, namespaces=[namespace("default")])) is alone
+    assert bool(found(LintCode.ONE_POD_PER_NODE, pods=pods, namespaces=[namespace("default", team="a")])) is alone
     assert found(LintCode.ONE_POD_PER_NODE, pods=pods[:1]) == []
+
+
+def test_pods_that_share_nodes_today_are_said_to_part_when_they_move() -> None:
+    """Kube-scheduler may put two on each of three nodes, which is no contradiction."""
+    pods = [pod(f"web-{n}", labels=WEB, node=f"n{n % 3}", spread=[spread(WEB, HOSTNAME)]) for n in range(6)]
+    (finding,) = found(LintCode.ONE_POD_PER_NODE, pods=pods)
+    assert finding.message.endswith("each of its 6 pods needs a node of its own when it moves; they are on 3 now")
+
+
+def test_families_among_types_are_named_with_their_label() -> None:
+    rules = [(INSTANCE_TYPE, "In", "m5", "c5")]
+    (finding,) = found(LintCode.NO_KNOWN_TYPE, Catalog(sample_types()), node_pools=[node_pool(requirements=rules)])
+    assert finding.message.endswith("; c5, m5: for families, use karpenter.k8s.aws/instance-family")
+
+
+def test_a_budget_of_a_pool_without_nodes_speaks_of_none() -> None:
+    (finding,) = found(LintCode.BUDGET_NEVER_OPENS, node_pools=[node_pool(budgets=["0"])])
+    assert finding.message.endswith("budget 1 (nodes 0) allows no node at once")
+
+
+@table(
+    row("one", count=1, said="a pod marked karpenter.sh/do-not-disrupt for 4h still runs, unprotected since"),
+    row("two", count=2, said="2 pods marked karpenter.sh/do-not-disrupt for 4h still run, unprotected since"),
+)
+def test_pods_that_outlived_their_protection_are_counted_in_words(count: int, said: str) -> None:
+    marked, started = {DO_NOT_DISRUPT: "4h"}, NOW - timedelta(hours=5)
+    pods = [pod(f"web-{n}", node="n1", annotations=marked, started=started) for n in range(count)]
+    (finding,) = found(LintCode.PROTECTION_EXPIRED, pods=pods)
+    assert finding.message.startswith(said)

@@ -9,6 +9,7 @@ from karpool.model.requirements import Requirement
 from karpool.wire.problems import closest
 
 _MOST_NAMED: Final = 8
+FAMILY_LABELS: Final = ("karpenter.k8s.aws/instance-family", "karpenter.kwok.sh/instance-family")
 
 
 class UnknownValue(NamedTuple):
@@ -34,6 +35,15 @@ def unknown_values(catalog: Catalog, keys: Collection[str], wanted: Requirement)
         return ()
     ordered = sorted(known)
     return tuple(UnknownValue(value, closest(value, ordered)) for value in sorted(wanted.values - known))
+
+
+def families_among(catalog: Catalog, values: Collection[str]) -> tuple[str, str] | None:
+    """Which of the names are those of families of types, and the label for these; None if none is."""
+    for key in FAMILY_LABELS:
+        found = sorted(set(values) & (known_values(catalog, [key]) or frozenset()))
+        if found:
+            return ", ".join(found), key
+    return None
 
 
 def listed(unknown: Collection[UnknownValue]) -> str:

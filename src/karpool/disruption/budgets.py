@@ -179,7 +179,8 @@ def _entry(place: int, budget: Budget) -> _Entry:
 
 def _bound(pool: NodePool, entry: _Entry, limit: int, nodes: int, *, busy: int) -> Reason:
     taken = f"; {busy} {'is' if busy == 1 else 'are'} on the way out or not ready" if busy else ""
-    message = f"{entry} allows {limit} of {nodes} nodes at once{taken}"
+    several = f"{limit} of {nodes} nodes" if nodes > 1 else f"{limit or 'no'} node{'s' * (limit > 1)}"
+    message = f"{entry} allows {several} at once{taken}"
     return Reason(ReasonCode.BUDGET_EXHAUSTED, message, pool.subject)
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from karpool.catalog.unknown_values import listed, unknown_values
+from karpool.catalog.unknown_values import families_among, listed, unknown_values
 from karpool.lint.cluster import LintedCluster
 from karpool.lint.finding import Finding, LintCode, Rule, Severity
+from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.nodepool import NodePool
 
 
@@ -25,6 +26,9 @@ def _unmet(cluster: LintedCluster, pool: NodePool) -> str:
     exact = ((key, wanted[key]) for key in suspected if not wanted[key].complement)
     unknown = [value for key, allowed in exact for value in unknown_values(cluster.catalog, [key], allowed)]
     names = f"; it does not know {listed(unknown)}" if unknown else ""
+    families = families_among(cluster.catalog, [value.value for value in unknown])
+    if families is not None and INSTANCE_TYPE in suspected:
+        names += f"; {families[0]}: for families, use {families[1]}"
     if not blamed:
         return f"meets its requirements together{names}"
     return " or ".join(f"meets {key} {wanted[key]}" for key in blamed) + names

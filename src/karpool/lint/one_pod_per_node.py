@@ -1,36 +1,44 @@
 """Workloads that get a node for each of their pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
+from karpool.cluster.codes import GroupKind
+from karpool.cluster.groups import affinity_group
 from karpool.lint.cluster import LintedCluster, by_workload
 from karpool.lint.finding import Finding, LintCode, Remedy, Rule, Severity
 from karpool.lint.remedies import with_pods
 from karpool.model.labels import HOSTNAME
 from karpool.model.pod import Pod
 from karpool.model.scheduling import PodAffinityTerm, SpreadConstraint
+from karpool.model.workloads import Namespace
+
+Namespaces = Mapping[str, Namespace]
 
 
 def find(cluster: LintedCluster) -> Iterator[Finding]:
-    for workload, pods in by_workload(pod for pod in cluster.pods if _rules(pod)).items():
+    namespaces = {entry.name: entry for entry in cluster.objects.namespaces}
+    for workload, pods in by_workload(pod for pod in cluster.pods if _rules(pod, namespaces)).items():
         if len(pods) < 2:  # noqa: PLR2004 - one pod is on one node anyway
             continue
         nodes = len({pod.spec.node_name for pod in pods if pod.bound})
-        rule, field = _rules(pods[0])[0]
-        remedy = Remedy(partial(with_pods, keys=frozenset(pod.key for pod in pods), change=_relaxed))
-        message = f"{rule}: its {len(pods)} pods need {len(pods)} nodes, and are on {nodes}"
+        rule, field = _rules(pods[0], namespaces)[0]
+        relaxed = partial(_relaxed, namespaces=namespaces)
+        remedy = Remedy(partial(with_pods, keys=frozenset(pod.key for pod in pods), change=relaxed))
+        message = f"{rule}: each of its {len(pods)} pods needs a node of its own when it moves; they are on {nodes} now"
         yield Finding(workload, message, field, remedy)
 
 
-def _rules(pod: Pod) -> list[tuple[str, str]]:
+def _rules(pod: Pod, namespaces: Namespaces) -> list[tuple[str, str]]:
     """What keeps two pods like this one from sharing a node, and where that is written."""
     spread = [
         ("a topology spread over nodes", "spec.topologySpreadConstraints") for _ in filter(_pins, _own_spread(pod))
     ]
     apart = [
-        ("a required anti-affinity between its own pods", "spec.affinity.podAntiAffinity") for _ in _own_terms(pod)
+        ("a required anti-affinity between its own pods", "spec.affinity.podAntiAffinity")
+        for _ in _own_terms(pod, namespaces)
     ]
     return spread + apart
 
@@ -49,20 +57,19 @@ def _pins(constraint: SpreadConstraint) -> bool:
     return hard and constraint.topology_key == HOSTNAME and constraint.max_skew == 1
 
 
-def _own_terms(pod: Pod) -> Iterator[PodAffinityTerm]:
-    affinity = pod.spec.affinity
+def _own_terms(pod: Pod, namespaces: Namespaces) -> Iterator[PodAffinityTerm]:
+    """Terms that keep a pod from one like itself, as placing reads them."""
+    meta, affinity = pod.metadata, pod.spec.affinity
     anti = None if affinity is None else affinity.pod_anti_affinity
     for term in () if anti is None else anti.required:
-        selector = term.label_selector
-        at_home = not term.namespaces or pod.metadata.namespace in term.namespaces
-        own = selector is not None and selector.matches(pod.metadata.labels)
-        if own and at_home and term.topology_key == HOSTNAME:
+        group = affinity_group(GroupKind.ANTI, term, meta.namespace, meta.labels, namespaces)
+        if group.by_host and group.counts(meta.namespace, meta.labels):
             yield term
 
 
-def _relaxed(pod: Pod) -> Pod:
+def _relaxed(pod: Pod, namespaces: Namespaces) -> Pod:
     """The pod with these rules as wishes, which decisions may pass over."""
-    own = set(map(id, _own_terms(pod)))
+    own = set(map(id, _own_terms(pod, namespaces)))
     affinity = pod.spec.affinity
     if affinity is not None and affinity.pod_anti_affinity is not None:
         anti = affinity.pod_anti_affinity
@@ -77,7 +84,7 @@ RULE = Rule(
     code=LintCode.ONE_POD_PER_NODE,
     severity=Severity.WARNING,
     title="A spread that pins one node for each pod",
-    why="The cluster can never have fewer nodes than the workload has pods, however small these are.",
+    why="A new node has none of the pods: plans, like Karpenter, place one on each node, however small they are.",
     action="Spread over zones, write maxSkew 2 or more, or make it a preference (ScheduleAnyway).",
     find=find,
 )

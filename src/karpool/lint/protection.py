@@ -41,10 +41,9 @@ def find_expired(cluster: LintedCluster) -> Iterator[Finding]:
     for workload, pods in by_workload(over).items():
         ended = min(until for pod in pods if (until := protected_until(pod)))
         written = pods[0].metadata.annotations[DO_NOT_DISRUPT]
-        those = "a pod" if len(pods) == 1 else f"{len(pods)} pods"
-        message = (
-            f"{those} marked {DO_NOT_DISRUPT} for {written} still run, unprotected since {clock(ended, cluster.now)}"
-        )
+        those, run = ("a pod", "runs") if len(pods) == 1 else (f"{len(pods)} pods", "run")
+        since = clock(ended, cluster.now)
+        message = f"{those} marked {DO_NOT_DISRUPT} for {written} still {run}, unprotected since {since}"
         yield Finding(workload, message, annotation_path(DO_NOT_DISRUPT))
 
 
