@@ -361,6 +361,47 @@ GRACES = [
         launches=NOTHING,
     ),
     Scenario(
+        "a bound pod that has not started may go to a node in its grace period",
+        nodes=[
+            node("a", "tiny", pods=[{"phase": "Pending"}]),
+            node("b", "huge", pods=1, pool="later", **event(minutes=1)),
+        ],
+        pools=(pool_of(), GRACE),
+        removes="a",
+        launches=NOTHING,
+    ),
+    Scenario(
+        "a bound pod that has not started, beside one that runs",
+        nodes=[
+            node("a", "tiny", pods=[{"phase": "Pending"}, {"phase": "Running"}]),
+            node("b", "huge", pods=1, pool="later", **event(minutes=1)),
+        ],
+        pools=(pool_of(), GRACE),
+        reasons={"a": "NotCheaper", "b": "GracePeriod"},
+    ),
+    Scenario(
+        "the node of a bound pod that has not started waits for its own grace period",
+        nodes=[
+            node("a", "tiny", pods=[{"phase": "Pending"}], pool="later", **event(minutes=29)),
+            node("b", "huge", pods=1, pool="still"),
+        ],
+        pools=(STILL, GRACE),
+        reasons={"a": "GracePeriod"},
+    ),
+    Scenario(
+        "drift does not wait for bound pods that have not started",
+        nodes=[
+            node(
+                "a", "tiny", pods=[{"phase": "Pending"}], pool="later", claim={"last_pod_event": NOW, "drifted": True}
+            ),
+            node("b", "huge", pods=1, pool="still"),
+        ],
+        pools=(STILL, GRACE),
+        removes="a",
+        method="Drift",
+        launches=NOTHING,
+    ),
+    Scenario(
         "a replacement is not in its grace period",
         nodes=[node("a", "huge", pods=1, pool="later", **event(hours=1))],
         pools=[GRACE],

@@ -173,3 +173,14 @@ def test_every_query_of_the_dashboards_is_answered(tmp_path: Path) -> None:
     }
     (tmp_path / "queries.yaml").write_text(yaml.safe_dump(test))
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "queries.yaml"))
+
+
+def test_alerts_link_to_the_runbook_where_it_has_an_address() -> None:
+    address = "https://docs.example.com/runbook/"
+    linked = yaml.safe_load(script()["linked"]((FOLDER / "rules.yaml").read_text(), address))
+    made = [rule for group in linked["groups"] for rule in group["rules"] if "alert" in rule]
+    written = [rule["annotations"]["runbook"] for rule in rules() if "alert" in rule]
+    assert [rule["annotations"]["runbook_url"] for rule in made] == [
+        f"{address}#{path.partition('#')[2]}" for path in written
+    ]
+    assert not any("runbook" in rule["annotations"] for rule in made)
