@@ -19,7 +19,13 @@ _READY: Final = {"conditionType": "Ready", "conditionStatus": "False", "tolerati
 _SCENARIO: Final = {
     "pools": [{"metadata": {"name": "general"}}],
     "workloads": [{"name": "web", "cpu": "500m", "memory": "1Gi", "replicas": 3}],
-    "policies": {"today": {}, "tomorrow": {"pools": {"*": {"spec": {"disruption": {"consolidateAfter": "5m"}}}}}},
+    "policies": {
+        "today": {"decisions": {"search": "prefix"}},
+        "tomorrow": {
+            "pools": {"*": {"spec": {"disruption": {"consolidateAfter": "5m"}}}},
+            "decisions": {"search": "prefix"},
+        },
+    },
     "length": "1h",
 }
 _COMPACTOR: Final = {"nodePools": {"general": {"enabled": True, "scaleDownCPURequestRatioLimit": 0.75}}}

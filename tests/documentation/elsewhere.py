@@ -22,6 +22,7 @@ NOT_EXECUTED: Final = {
     r"scripts/ensure-bare-root": "makes a whole Debian; `make test` begins with it",
     r"karpool plan --fleet .* --on ray://.*": "needs a Ray cluster; tests/workers has one",
     r"karpool simulate churn --seeds 20": "takes minutes; with fewer seeds, and other scenarios, it is executed",
+    r"karpool sweep cluster\.json\.zst .*": "takes minutes; tests/cli/test_sweep.py sweeps a snapshot for less long",
     r"karpool sweep churn .* --seeds 10": "takes minutes; tests/cli/test_sweep.py has shorter ones",
     r"karpool sweep churn .* --count 40 .*": "takes minutes; tests/cli/test_sweep.py has shorter ones",
     r"karpool import .*": "needs logs and servers; tests/recording/imports has them",

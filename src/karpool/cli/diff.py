@@ -35,6 +35,8 @@ WHAT IS COMPARED
   manifests of NodePools. Of manifests, the cluster (-f, or live) is planned twice:
   with the pools of FIRST and with those of SECOND instead; its other pools stay. A
   changed template or requirement makes nodes drift, as it would in the cluster.
+  Of a pool that only FIRST has, and that has nodes, only their number is known:
+  what its deletion costs and evicts is ?, and meets every --fail-if.
 \b
 WHAT --fail-if SPEAKS OF
 {metrics_help(DIFF_METRICS)}
