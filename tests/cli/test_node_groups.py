@@ -594,3 +594,25 @@ def test_the_table_of_the_compactor_tells_the_end_and_its_order(tmp_path: Path) 
     assert "Left alone, it would drain 3 nodes, which saves 1.50 $/h" in told
     assert "web  | 4 -> 1 | 2.00 -> 0.50 |     ?-?" in told
     assert "In this order: n0, n" in told
+
+
+OWN_LABEL = [node(f"srv-{number}", {"acme.io/pool": f"p{number % 2}"}) for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "told"),
+    [
+        (("plan",), ("--pool-label", "acme.io/poool"), "no node has it; did you mean acme.io/pool?"),
+        (("explain", "srv-0"), ("--pool-label", "acme.io/poool"), "no node has it; did you mean acme.io/pool?"),
+        (("compact", "--plan"), ("--pool-label", "acme.io/poool"), "no node has it; did you mean acme.io/pool?"),
+        (("plan",), (), "--pool-label acme.io/pool says so"),
+        (("plan",), ("--pool-label", "acme.io/pool"), ""),
+    ],
+)
+def test_a_label_of_ones_own_that_is_misspelt_or_not_given_is_told(
+    command: tuple[str, ...], options: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    result = run(*command, "-f", written(tmp_path, one_pod_each(OWN_LABEL)), *AT, *options)
+    lines = [line for line in result.stderr.splitlines() if "--pool-label" in line]
+    assert len(lines) == bool(told)
+    assert all(line.endswith(told) for line in lines)

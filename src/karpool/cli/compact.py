@@ -20,7 +20,7 @@ from karpool.cli.live_cluster import Purpose, query_cluster
 from karpool.cli.options.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import read_time
-from karpool.cli.options.group_options import GROUPS, POOL_LABEL, sizes_in
+from karpool.cli.options.group_options import GROUPS, POOL_LABEL, pool_label_notices, sizes_in
 from karpool.cli.options.input_options import (
     READS,
     ClusterInput,
@@ -287,6 +287,8 @@ def _plan(source: ClusterInput, opener: CatalogOpener, given: Mapping[str, Any])
 
 def _warn(objects: Objects, config: Config, settings: CompactionSettings) -> None:
     """Say which pools of the configuration have no nodes, and what of it will hardly do what was meant."""
+    for notice in pool_label_notices(objects, settings.pool_label):
+        say(notice, 0)
     present = {pool_of(node, settings.pool_label) for node in objects.nodes} - {""}
     for name in pools_without_nodes(config, present) if objects.nodes else ():
         there_are = f"there are: {', '.join(sorted(present)) or 'none'}"

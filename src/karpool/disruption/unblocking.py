@@ -8,7 +8,11 @@ from karpool.model.labels import BUDGETS
 from karpool.model.reasons import Reason
 
 _UNREADABLE: Final = "what {about} says of Karpool could be read"
+_CLAIM: Final = "its NodeClaim were in the input"
 _OTHERWISE: Final[dict[str, str]] = {
+    ReasonCode.AUTO_MODE_NODE: _CLAIM,
+    # Only a node that names its NodePool gets so far: what nobody is known to manage has no pool.
+    ReasonCode.NOT_MANAGED: _CLAIM,
     ReasonCode.POD_DO_NOT_DISRUPT: "{about} were not marked do-not-disrupt",
     ReasonCode.NODE_DO_NOT_DISRUPT: "{about} were not marked do-not-disrupt",
     ReasonCode.NODE_DO_NOT_REPAIR: "{about} were not marked do-not-repair",

@@ -12,8 +12,10 @@ from karpool.catalog.pricing import node_price
 from karpool.cli.completions import files
 from karpool.cli.options.input_options import with_options
 from karpool.cluster.node_groups import GroupOptions, memberships
+from karpool.cluster.own_labels import label_notice, likely_label
 from karpool.model.group_sizes import STATUS_KEY, STATUS_NAMESPACE, Sizes, is_readable, read_sizes
 from karpool.model.labels import STATUS_MAP
+from karpool.model.managers import ManagerKind, manager_of
 from karpool.model.node_group import NodeGroup
 from karpool.model.objects import Objects
 from karpool.wire.problems import InputError
@@ -60,6 +62,7 @@ def sizes_in(file: str | None) -> dict[str, Sizes]:
 
 def group_notices(objects: Objects, options: GroupOptions) -> Iterator[str]:
     """What is not known about the node groups of a cluster, or was said of groups that are not there."""
+    yield from pool_label_notices(objects, options.pool_label)
     groups = [pool for pool in objects.node_pools if isinstance(pool, NodeGroup)]
     names = {group.name for group in groups}
     for name in sorted(options.sizes.keys() - names):
@@ -76,6 +79,18 @@ def group_notices(objects: Objects, options: GroupOptions) -> Iterator[str]:
             f"nobody says how small and large these node groups may be: {some}; they keep a node each and get no new"
             f" one. {'' if objects.autoscaler_statuses else status}--groups says it"
         )
+
+
+def pool_label_notices(objects: Objects, label: str | None) -> Iterator[str]:
+    """A label for groups that no node has; without one, the label that seems to name them where nobody is known to."""
+    if label is not None:
+        if notice := label_notice(label, objects.nodes):
+            yield notice
+        return
+    claimed = {claim.status.node_name for claim in objects.node_claims}
+    lost = [node for node in objects.nodes if manager_of(node, claimed=node.name in claimed).kind is ManagerKind.NOBODY]
+    if found := likely_label(lost):
+        yield f"the label {found} seems to name the pools of nodes such as {lost[0].name}; --pool-label {found} says so"
 
 
 def idle_prices(objects: Objects, catalog: Catalog, options: GroupOptions) -> Iterator[str]:

@@ -37,6 +37,8 @@ _LEFT_ALONE: Final = {
     ManagerKind.AUTO_MODE: ReasonCode.AUTO_MODE_NODE,
     ManagerKind.AUTOPILOT: ReasonCode.AUTOPILOT_NODE,
 }
+CODES_OF_MANAGERS: Final = frozenset({*_LEFT_ALONE.values(), ReasonCode.NOT_MANAGED})
+"""The codes that say of a node who manages it, or that nobody does."""
 NodeCheck = Callable[[NodeInfo, Catalog], Reason | None]
 
 
