@@ -334,7 +334,10 @@ def test_a_pool_that_no_node_belongs_to_is_named_on_standard_error(place: Path, 
 
 
 def test_a_label_that_no_node_has_leaves_every_pool_without_nodes(place: Path) -> None:
-    assert run(place, "--pool-label", "team").stderr == "karpool: no node belongs to pool main; there are: none\n"
+    assert run(place, "--pool-label", "team").stderr.splitlines() == [
+        "karpool: --pool-label team: no node has it",
+        "karpool: no node belongs to pool main; there are: none",
+    ]
 
 
 def test_nothing_is_said_of_pools_that_have_nodes(place: Path) -> None:

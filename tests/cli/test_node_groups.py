@@ -417,14 +417,19 @@ def test_a_file_of_groups_says_what_nodes_without_a_type_cost(tmp_path: Path) ->
     named = ("-f", file, *AT, "--pool-label", "acme.io/pool", "--groups", str(sizes))
     plan = json.loads(run("plan", *named, "--no-bound", "-o", "json").stdout)
     assert (plan["before"]["pricePerHour"], plan["savings"]["pricePerHour"]) == (0.75, 0.5)
-    assert "which saves 0.50 $/h" in run("compact", "--plan", *named).stdout
+    assert [part["source"] for part in plan["prices"]] == ["--groups"]
+    compacted = run("compact", "--plan", *named).stdout
+    assert "which saves 0.50 $/h" in compacted
+    assert "Prices: --groups." in compacted
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(
         "cluster: [cluster.json]\nlength: 1h\npoolLabel: acme.io/pool\ngroups: sizes.yaml\n"
         "policies: {p: {nodeGroups: false}}\n"
     )
-    (simulated,) = json.loads(run("simulate", str(scenario), "-o", "json").stdout)["policies"].values()
+    simulation = json.loads(run("simulate", str(scenario), "-o", "json").stdout)
+    (simulated,) = simulation["policies"].values()
     assert simulated["cost"] == pytest.approx(0.75)
+    assert [part["source"] for part in simulation["prices"]] == ["--groups"]
 
 
 @pytest.mark.parametrize("maximum", ["", ", maximum: 6"])

@@ -22,6 +22,8 @@ from karpool.model.labels import (
 from karpool.model.requirements import ANY, NO_REQUIREMENTS, NOTHING, Requirements
 
 PRICE_LABEL: Final = "eks-node-viewer/instance-price"
+TOLD_PRICE: Final = "karpool.sh/told-price"
+"""The price that the user told of a node's group; it is a label in memory alone, and counts where no other is known."""
 _NO_ZONE: Final = re.compile(r"[0-9]?")
 """How the zone of a node is labelled that is in none: in Azure with the number of its fault domain."""
 
@@ -51,9 +53,9 @@ def label_of(labels: Mapping[str, str], key: str) -> str:
 
 
 def price_on_label(labels: Mapping[str, str]) -> float | None:
-    """The hourly price that a node carries as a label."""
+    """The hourly price that a node carries as a label, or that the user told of its group."""
     try:
-        price = float(labels.get(PRICE_LABEL, "nan"))
+        price = float(labels.get(PRICE_LABEL) or labels.get(TOLD_PRICE, "nan"))
     except ValueError:
         return None
     return price if math.isfinite(price) and price >= 0 else None
@@ -62,26 +64,36 @@ def price_on_label(labels: Mapping[str, str]) -> float | None:
 def node_price(catalog: Catalog, labels: Mapping[str, str]) -> float | None:
     """What a node with these labels costs an hour, the fee included; None if it is unknown.
 
-    The price is that of its type's offering in its zone, capacity type and pool, available or not; of a node in no
-    zone, that of its region, if it is the same in all zones. Without one, reserved capacity costs nothing beyond the
-    fee, and any other node what its price label says.
+    The price is that of its offering, if it has one. Without one, reserved capacity costs nothing beyond the fee, and
+    any other node what its price label says.
+    """
+    offering = node_offering(catalog, labels)
+    if offering is not None:
+        return catalog.price(offering)
+    written = 0.0 if capacity_type_of(labels) == RESERVED else price_on_label(labels)
+    return None if written is None else catalog.with_fee(written)
+
+
+def node_offering(catalog: Catalog, labels: Mapping[str, str]) -> Offering | None:
+    """The offering of known price that a node with these labels is of, if there is one, available or not.
+
+    It is that of its type in its zone, capacity type and pool; of a node in no zone, that of its region, if its price
+    is the same in all zones.
     """
     kind = capacity_type_of(labels)
     entry = catalog.by_name.get(label_of(labels, INSTANCE_TYPE))
-    if entry is not None and _sold_with(entry, label_of(labels, OS)):
-        zone, pool = label_of(labels, ZONE), labels.get(NODEPOOL, "")
-        priced = [
-            offering
-            for offering in entry.offerings
-            if offering.price is not None and _is_at(offering, CAPACITY_TYPE, kind) and _is_at(offering, NODEPOOL, pool)
-        ]
-        here = next((offering for offering in priced if _is_at(offering, ZONE, zone)), None)
-        if here is None and has_no_zone(zone):
-            here = _everywhere(entry, priced, label_of(labels, REGION))
-        if here is not None:
-            return catalog.price(here)
-    written = 0.0 if kind == RESERVED else price_on_label(labels)
-    return None if written is None else catalog.with_fee(written)
+    if entry is None or not _sold_with(entry, label_of(labels, OS)):
+        return None
+    zone, pool = label_of(labels, ZONE), labels.get(NODEPOOL, "")
+    priced = [
+        offering
+        for offering in entry.offerings
+        if offering.price is not None and _is_at(offering, CAPACITY_TYPE, kind) and _is_at(offering, NODEPOOL, pool)
+    ]
+    here = next((offering for offering in priced if _is_at(offering, ZONE, zone)), None)
+    if here is None and has_no_zone(zone):
+        here = _everywhere(entry, priced, label_of(labels, REGION))
+    return here
 
 
 def has_no_zone(zone: str) -> bool:

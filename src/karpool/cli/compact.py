@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from karpool.catalog.notices import idle_discounts, unpriced_regions
+from karpool.catalog.price_sources import used_origins
 from karpool.catalog.pricing import node_price
 from karpool.cli.cluster_source import read_cluster
 from karpool.cli.completions import files
@@ -273,7 +274,8 @@ def _plan(source: ClusterInput, opener: CatalogOpener, given: Mapping[str, Any])
             catalog = opener.for_cluster(objects.nodes, ())
             priced = [*unpriced_regions(catalog), *idle_discounts(opener.discounts, catalog.origins)]
             prices = {node.name: node_price(catalog, node.metadata.labels) for node in objects.nodes}
-            end = end_part(decision, end_state(objects, config, now, settings), prices, sizes, catalog.origins)
+            origins = used_origins(catalog, (node.metadata.labels for node in objects.nodes))
+            end = end_part(decision, end_state(objects, config, now, settings), prices, sizes, origins)
             result = compaction_document(decision, end, configured=written is not None)
         elif name in (names := [node.name for node in objects.nodes]):
             result = compaction_node(explain(objects, config, now, name, settings, ledger=ledger))

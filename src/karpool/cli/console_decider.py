@@ -52,5 +52,5 @@ class DecidedByOptions:
         from karpool.cli.group_advice import with_group_advice
         from karpool.report.plans.assemble import plan_document
 
-        written = plan_document(plan, self.warnings, self.cluster.catalog.origins)
+        written = plan_document(plan, self.warnings, self.cluster.catalog)
         return with_group_advice(written, self.cluster, self.choices, self.groups)

@@ -156,7 +156,7 @@ def _planned(
 
     changed = replace(cluster, objects=with_pools(cluster.objects, pools, before=before))
     planner = Planner(changed.context(choices), report, afresh=lambda: changed.context(choices))
-    return plan_document(planner.plan(), cluster.warnings, cluster.catalog.origins)
+    return plan_document(planner.plan(), cluster.warnings, cluster.catalog)
 
 
 def _lost(one: tuple[NodePool, ...], two: tuple[NodePool, ...]) -> set[str]:

@@ -160,7 +160,7 @@ def _planned(work: FleetWork, member: Member) -> "FleetRow":
     cluster = decided_cluster(read, opener, choices, work.groups)
     planner = Planner(cluster.context(choices), afresh=lambda: cluster.context(choices))
     planned = planner.plan(work.steps, bound=work.bound)
-    return fleet_row(member.name, plan_document(planned, cluster.warnings, cluster.catalog.origins))
+    return fleet_row(member.name, plan_document(planned, cluster.warnings, cluster.catalog))
 
 
 def _read(member: Member, choices: Choices) -> ReadCluster:

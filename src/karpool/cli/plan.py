@@ -163,7 +163,7 @@ def plan(
         planner = Planner(decided, report, afresh=lambda: cluster.context(choices))
         planned = planner.plan(steps, bound=bound)
         report("Writing the plan", 0, None)
-        written = plan_document(planned, cluster.warnings, cluster.catalog.origins)
+        written = plan_document(planned, cluster.warnings, cluster.catalog)
         document = with_group_advice(written, cluster, choices, groups)
         if suggest_pools:
             report("Looking for pools that cost less", 0, None)

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
-from karpool.catalog.pricing import PRICE_LABEL, capacity_type_of, label_of, price_on_label
+from karpool.catalog.pricing import TOLD_PRICE, capacity_type_of, label_of, price_on_label
 from karpool.cluster.nodes import TO_BE_DELETED, is_ephemeral
 from karpool.cluster.pairing import with_claims
 from karpool.model import labels as names
@@ -115,7 +115,7 @@ def with_group_prices(objects: Objects, options: GroupOptions) -> Objects:
 def _priced(node: Node, price: float | None) -> Node:
     if price is None or price_on_label(node.metadata.labels) is not None:
         return node
-    labels = {**node.metadata.labels, PRICE_LABEL: repr(price)}
+    labels = {**node.metadata.labels, TOLD_PRICE: repr(price)}
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
 

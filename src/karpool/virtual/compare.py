@@ -1,7 +1,7 @@
 """Runs a scenario under several policies, each on the same seeds, one after the other or on all cores."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, PriceOrigin
+from karpool.catalog.price_sources import used_origins
 from karpool.catalog.spot_history import read_spot_history
 from karpool.cluster.node_groups import GroupOptions, with_group_prices
 from karpool.model.group_sizes import Sizes
@@ -130,6 +131,9 @@ class Comparison:
     seeds: tuple[int, ...]
     runs: dict[str, tuple[Run, ...]]
     origins: tuple[PriceOrigin, ...] = ()
+    """The price lists of the catalogue."""
+    used: tuple[PriceOrigin, ...] = ()
+    """Where prices of nodes come from."""
     left_out: str = ""
     """What of the initial cluster is not simulated, in a sentence."""
     as_recorded: Policy | None = None
@@ -205,10 +209,21 @@ def compare(
         tuple(seeds),
         runs,
         catalog.origins,
+        _used(catalog, scenario, objects, runs),
         left_out,
         beneath(Policy(), {}, recorded_policy(demand.consolidator)) if demand is not None and known else None,
         () if demand is None else demand.gaps,
     )
+
+
+def _used(
+    catalog: Catalog, scenario: Scenario, initial: Objects, runs: Mapping[str, Sequence[Run]]
+) -> tuple[PriceOrigin, ...]:
+    """Where prices come from: those of the initial nodes, and of the catalogue where pools had more launched."""
+    launched = scenario.pools and any(run.summary.nodes_launched for several in runs.values() for run in several)
+    if launched or not initial.nodes:
+        return catalog.origins
+    return used_origins(catalog, (node.metadata.labels for node in initial.nodes))
 
 
 RunKey = tuple[str, int]

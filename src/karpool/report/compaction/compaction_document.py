@@ -130,7 +130,6 @@ def end_part(
     for verdict in decision.nodes:
         members.setdefault(verdict.view.pool, []).append(verdict.view.name)
     every = [name for names in members.values() for name in names]
-    priced = any(prices[name] is not None for name in every)
     return EndPart(
         drains=tuple(
             DrainPart(node=drain.node, pool=drain.pool, pods=len(drain.placements), price_per_hour=prices[drain.node])
@@ -142,7 +141,7 @@ def end_part(
         },
         price_before=_sum(every, prices),
         price_after=_sum([name for name in every if name not in end.gone], prices),
-        prices=prices_parts(origin for origin in origins if priced or not origin.known),
+        prices=prices_parts(origins),
     )
 
 

@@ -1,12 +1,13 @@
 """From decisions to documents: a plan, or the explanation of a node."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 from msgspec import convert
 
-from karpool.catalog.instance_types import PriceOrigin
+from karpool.catalog.instance_types import Catalog, PriceOrigin
+from karpool.catalog.price_sources import used_origins
 from karpool.catalog.pricing import capacity_type_of
 from karpool.cluster.resources import CPU, MEMORY
 from karpool.cluster.snapshot import Snapshot
@@ -26,16 +27,16 @@ from karpool.report.price_words import prices_parts
 from karpool.wire.quantity import Quantity
 
 _AHEAD: Final = timedelta(days=7)
+_NOTHING_SOLD: Final = Catalog(())
 
 
 def plan_document(
-    plan: Plan, warnings: tuple[str, ...] = (), origins: Iterable[PriceOrigin] = ()
+    plan: Plan, warnings: tuple[str, ...] = (), catalog: Catalog = _NOTHING_SOLD
 ) -> document.PlanDocument:
     before, after = _totals(plan.before), _totals(plan.after)
     known = not any(step.command.unpriced for step in plan.steps)
     saved = plan.before.price - plan.after.price if known else None
     percent = None if saved is None or before.price_per_hour is None else _percent(saved, plan.before.price)
-    priced = after.price_per_hour is not None
     return document.PlanDocument(
         time=plan.time,
         before=before,
@@ -73,8 +74,15 @@ def plan_document(
         ),
         groups=group_parts(plan),
         warnings=warnings,
-        prices=prices_parts(origin for origin in origins if priced or before.price_per_hour or not origin.known),
+        prices=prices_parts(_origins(plan, catalog)),
     )
+
+
+def _origins(plan: Plan, catalog: Catalog) -> tuple[PriceOrigin, ...]:
+    """Where the prices of nodes come from, and those of machines that are launched."""
+    new = [replacement for step in plan.steps for replacement in step.command.replacements]
+    types = (replacement.instance_types[0] for replacement in new if replacement.price is not None)
+    return used_origins(catalog, (outcome.candidate.state.labels for outcome in plan.fates), types)
 
 
 def _known_bound(plan: Plan) -> document.LowerBoundPart | None:
@@ -202,11 +210,11 @@ def explanation(
     pods = (context.snapshot.pods.get(row) for row in context.snapshot.pods_on(candidate.row))
     together = explained.together
     replacements = _alternatives(explained.alone or together or explained.command)
-    priced = candidate.price is not None or bool(replacements)
+    new = (part.instance_type for part in replacements if part.price_per_hour is not None)
     goes = explained.alone is not None or together is not None or all(rule.passed for rule in explained.outcomes)
     return document.ExplanationDocument(
         time=context.now,
-        prices=prices_parts(origin for origin in context.catalog.origins if priced or not origin.known),
+        prices=prices_parts(used_origins(context.catalog, [candidate.state.labels], new)),
         node=document.ExplainedNodePart(
             **_facts(candidate),
             pods=sum(not pod.is_daemon and not context.expected(pod) for pod in pods),

@@ -67,7 +67,7 @@ def simulation_document(comparison: Comparison) -> Simulation:
         seed=seeds[0],
         seeds=len(seeds),
         length_seconds=seconds(scenario.length),
-        prices=prices_parts(origin for origin in comparison.origins if priced or not origin.known),
+        prices=prices_parts(origin for origin in comparison.used if priced or not origin.known),
         policies={
             name: {
                 **(_means(numbers(runs), None if name == first else base) if several else _plain(runs[0])),
