@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.factories.clouds import Manifest, aks_node, eks_node, gke_node, node, one_pod_each, pod
+from tests.factories.clouds import (
+    Manifest,
+    aks_node,
+    autoscaler_status,
+    eks_node,
+    gke_node,
+    node,
+    one_pod_each,
+    pod,
+    status_yaml,
+)
 
 from karpool.cli.main import cli
 
@@ -108,9 +118,18 @@ def test_no_pod_moves_to_a_node_without_a_machine_even_if_it_tolerates_everythin
 
 
 def test_a_reason_about_a_group_does_not_call_it_a_node_pool(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, one_pod_each([eks_node(f"n{at}", "web") for at in range(3)], cpu="1500m"))
+    status = autoscaler_status(status_yaml({"web": (1, 5)}))
+    plan = plan_of(tmp_path, [status, *one_pod_each([eks_node(f"n{at}", "web") for at in range(3)], cpu="1500m")])
     reasons = [reason for entry in plan["nodes"] for reason in entry["reasons"]]
     assert {reason["object"] for reason in reasons if reason["code"] == "NoGroup"} == {"group web"}
+    told = {reason["message"] for reason in reasons if reason["code"] == "NotCheaper"}
+    assert told == {"its pods would need another node of group web"}
+
+
+def test_no_longer_search_is_suggested_where_pods_have_no_other_place_at_any_price(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, one_pod_each([eks_node(f"n{at}", "web") for at in range(3)], cpu="1500m"))
+    for entry in plan["nodes"]:
+        assert [reason["code"] for reason in entry["reasons"]] == ["PodsWouldNotFit"]
 
 
 def test_a_windows_node_costs_nobody_knows_what_unless_its_label_says_it(tmp_path: Path) -> None:

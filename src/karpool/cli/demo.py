@@ -21,8 +21,8 @@ EXAMPLES
   karpool demo --report /tmp/demo.html
 \b
 AFTERWARDS
-  karpool simulate --help        other scenarios, and how to write your own
-  karpool plan -f cluster.json   what Karpool would do with your cluster
+  karpool simulate --help       other scenarios, your own
+  karpool plan -f cluster.json  a plan for your cluster
 """
 
 

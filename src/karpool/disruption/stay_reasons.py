@@ -62,7 +62,9 @@ def _consolidation_reasons(decision_pass: DecisionPass, candidate: Candidate) ->
     together = decision_pass.group_refusals.get(candidate.row)
     if alone is None:
         return [decision_pass.over_budget(candidate, Cause.UNDERUTILIZED) or _next(candidate)]
-    return [alone] if together is None else [alone, together]
+    # What has no other place at any price has none either where more nodes go, however long the search.
+    hopeless = alone.code == ReasonCode.PODS_WOULD_NOT_FIT
+    return [alone] if together is None or hopeless else [alone, together]
 
 
 def _next(candidate: Candidate) -> Reason:

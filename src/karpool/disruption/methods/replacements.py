@@ -12,6 +12,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.policies import HAIR
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from karpool.model.node_group import NodeGroup
 from karpool.model.reasons import Reason
 from karpool.model.requirements import ANY, Requirements, one_of
 from karpool.packing.placement import Placement
@@ -27,6 +28,13 @@ def about(candidates: Sequence[Candidate], code: ReasonCode, message: str) -> Re
     names = ", ".join(candidate.name for candidate in candidates[:_NAMES_SHOWN])
     more = f" and {len(candidates) - _NAMES_SHOWN} more" if len(candidates) > _NAMES_SHOWN else ""
     return Reason(code, message, f"Node {names}{more}")
+
+
+def _own_group(candidates: Sequence[Candidate], placement: Placement) -> NodeGroup | None:
+    """The node group of which all candidates are and the one new node would be; None if there is no such group."""
+    pool = candidates[0].pool
+    same = all(candidate.pool is pool for candidate in candidates)
+    return pool if isinstance(pool, NodeGroup) and same and placement.claim_pool(0) == pool.name else None
 
 
 class ReplacementFinder:
@@ -209,6 +217,9 @@ class ReplacementFinder:
         prices = self.engine.prices(wanted)
         if not len(types) or not np.isfinite(prices[types[0]]):
             return about(candidates, ReasonCode.PRICE_UNKNOWN, _NO_PRICE)
+        if (group := _own_group(candidates, placement)) is not None:
+            message = f"its pods would need another node of group {group.name}"
+            return about(candidates, ReasonCode.NOT_CHEAPER, message)
         first = int(types[0])
         zone = self.engine.cheapest_zone(first, wanted)
         worst = float(self.engine.worst_prices(wanted)[first])

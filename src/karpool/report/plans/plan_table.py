@@ -56,7 +56,8 @@ def _summary(plan: PlanDocument, screen: Screen) -> None:
     screen.line(screen.text("Plan", "bold"), f" as of {plan.time:%Y-%m-%d %H:%M:%S} UTC; requests, not usage")
     for text in stop_words(plan):
         screen.line(screen.text(text, "bold red"))
-    columns = ("", right("before"), "", right("after"), right("saved"))
+    # Where width lacks, what is saved is the last to go.
+    columns = ("", right("before", spare=2), TableColumn("", spare=3), right("after", spare=1), right("saved"))
     price, waiting = price_row(plan), f"{len(plan.unschedulable):,}"
     screen.table(
         columns,
