@@ -73,6 +73,16 @@ def test_a_pause_that_was_hardly_meant_is_a_warning(*, text: str, warned: bool) 
     )
 
 
+@pytest.mark.parametrize(("length", "warned"), [(63, False), (64, True)])
+def test_a_name_that_no_node_can_carry_as_a_label_is_a_warning(*, length: int, warned: bool) -> None:
+    manifest = pool_manifest()
+    manifest["metadata"]["name"] = "p" * length
+    loaded = read(["-"], stdin=io.BytesIO(json.dumps(manifest).encode()))
+    assert validate(loaded) == ()
+    found = [(problem.rule, problem.field) for problem in warnings_about(loaded)]
+    assert found == ([("NameTooLong", "metadata.name")] if warned else [])
+
+
 @pytest.mark.parametrize(("parts", "field", "rule"), CONTROLLER)
 def test_what_only_the_controller_trips_over_is_found_by_validate_alone(
     parts: dict[str, Any], field: str, rule: str

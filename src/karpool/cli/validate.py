@@ -19,7 +19,7 @@ from karpool.disruption.candidates.pods import ignored_protection
 from karpool.model.annotations import AnnotationError, annotation_path
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.reading.loading import Loaded, read
-from karpool.model.rules.pools import pause_flaws
+from karpool.model.rules.pools import long_name_flaws, pause_flaws
 from karpool.model.validation import validate as find_problems
 from karpool.wire.problems import Flaw, Problem
 
@@ -102,7 +102,7 @@ def validate(
 def warnings_about(loaded: Loaded, catalog_source: str | None = None) -> tuple[Problem, ...]:
     return (
         *loaded.warnings,
-        *_pauses(loaded),
+        *_slips_of_pools(loaded),
         *_stray_settings(loaded),
         *_lint(loaded, catalog_source),
         *_ignored_protection(loaded),
@@ -141,9 +141,9 @@ def _stray_settings(loaded: Loaded) -> Iterator[Problem]:
         yield loaded.problem(flaw, kind, key)
 
 
-def _pauses(loaded: Loaded) -> Iterator[Problem]:
+def _slips_of_pools(loaded: Loaded) -> Iterator[Problem]:
     for pool in loaded.all_objects.node_pools:
-        for flaw in pause_flaws(pool):
+        for flaw in (*pause_flaws(pool), *long_name_flaws(pool)):
             yield loaded.problem(flaw, "NodePool", pool.key)
 
 

@@ -7,7 +7,8 @@ from karpool.model.labels import HOSTNAME, NODEPOOL, WELL_KNOWN, canonical
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _DOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_LONGEST_NAME: Final = 63
+LONGEST_VALUE: Final = 63
+"""Also of the name in a key."""
 _LONGEST_DOMAIN: Final = 253
 _LONGEST_KEY: Final = 316
 _OWN_DOMAIN: Final = "karpenter.sh"
@@ -43,7 +44,7 @@ def restricted_key(key: str) -> str | None:
 
 
 def _is_name(text: str) -> bool:
-    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+    return len(text) <= LONGEST_VALUE and _NAME.fullmatch(text) is not None
 
 
 def is_domain(text: str) -> bool:

@@ -17,10 +17,10 @@ from karpool.model.annotations import (
     most_evictions,
     written_budgets,
 )
-from karpool.model.labels import BUDGETS, PAUSED
+from karpool.model.labels import BUDGETS, NODEPOOL, PAUSED
 from karpool.model.nodepool import NodeClaim, NodePool, TemplateSpec
 from karpool.model.rules.budgets import budget_flaws, schedule_flaws, span_flaws
-from karpool.model.rules.names import is_domain, wrong_key, wrong_value
+from karpool.model.rules.names import LONGEST_VALUE, is_domain, wrong_key, wrong_value
 from karpool.model.rules.requirements import key_flaws, requirement_flaws, requirement_name_flaws
 from karpool.model.workloads import Namespace
 from karpool.wire.problems import Flaw
@@ -152,6 +152,15 @@ def pause_flaws(pool: NodePool) -> Iterator[Flaw]:
     if denies_pause(text):
         message = f"{text[:40]!r} pauses the pool, as any value does; remove the annotation to let it go on"
         yield Flaw(annotation_path(PAUSED), "PausedAllTheSame", message)
+
+
+def long_name_flaws(pool: NodePool) -> Iterator[Flaw]:
+    """A name that an API server accepts, and no node can carry: it becomes the value of a label."""
+    if (length := len(pool.name)) > LONGEST_VALUE:
+        message = (
+            f"has {length} characters; nodes carry it as label {NODEPOOL}, whose value has {LONGEST_VALUE} at most"
+        )
+        yield Flaw("metadata.name", "NameTooLong", message)
 
 
 def controller_flaws(pool: NodePool) -> Iterator[Flaw]:
