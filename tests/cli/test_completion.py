@@ -86,7 +86,7 @@ def run(shell: str, script: str) -> str:
 
 @table(
     row("bash", of="bash", said="plain,explain\n"),
-    row("zsh", of="zsh", said="plain\nexplain\nShow everything about one node.\n"),
+    row("zsh", of="zsh", said="plain\nexplain\nShow everything about one node or one pod.\n"),
 )
 def test_help_completes_commands(of: str, said: str) -> None:
     given = {"_KARPOOL_COMPLETE": f"{of}_complete", "COMP_WORDS": "karpool help exp", "COMP_CWORD": "2"}

@@ -14,7 +14,8 @@ from tests.documentation.commands import ROOT
 from karpool.cli.main import cli
 
 NODE: Final = "ip-10-0-0-7"
-"""The node of the documentation; in the examples it is called otherwise."""
+"""The node of the documentation; in the examples it is called otherwise, and so is its pod."""
+POD: Final = "cart-0"
 _READY: Final = {"conditionType": "Ready", "conditionStatus": "False", "tolerationDuration": "30m"}
 _SCENARIO: Final = {
     "pools": [{"metadata": {"name": "general"}}],
@@ -35,7 +36,7 @@ def example_objects() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for file in sorted((ROOT / "examples").glob("*.*")):
         if file.suffix in {".json", ".yaml"}:
-            text = file.read_text().replace("general-7", NODE)
+            text = file.read_text().replace("general-7", NODE).replace("web-2567a5ec-08993", POD)
             for document in yaml.safe_load_all(text):
                 found += document.get("items", [document])
     return found

@@ -82,10 +82,14 @@ def _meant(file: str) -> str:
     return f"Did you mean -f {file}?"
 
 
-def refuse_files(option: str, names: Iterable[str], kind: str) -> None:
-    """Refuse paths in place of names: no object is called like that, and nothing was said of what to read."""
+def refuse_files(option: str, names: Iterable[str], kind: str, *, pods: bool = False) -> None:
+    """Refuse paths in place of names: no object is called like that, and nothing was said of what to read.
+
+    `pods`: names may be those of pods, with their namespaces.
+    """
     for name in names:
-        if "/" in name or name.endswith(_ENDINGS):
+        of_pod = pods and name.count("/") == 1 and name[0].isalnum() and not Path(name).exists()
+        if ("/" in name and not of_pod) or name.endswith(_ENDINGS):
             raise InputError.at(option, f"{name!r} is a file, not the name of a {kind}. {_meant(name)}")
 
 
@@ -108,6 +112,17 @@ def unknown_node(option: str, name: str, names: Collection[str], pods: "Iterable
         meant = closest(name, list(node_of))
         hint = f"; pod {meant} runs on node {node_of[meant]}" if meant else ""
     return InputError.at(option, f"there is no node {name!r} among the {len(names)} that were read{hint}")
+
+
+def unknown_node_or_pod(option: str, name: str, nodes: Collection[str], pods: Collection[str]) -> InputError:
+    """No such node and no such pod; `pods` are namespaces and names."""
+    hint = suggestion(name, nodes)
+    if not hint:
+        key_of = {called: key for key in pods for called in (key.partition("/")[2], key)}
+        meant = closest(name, list(key_of))
+        hint = f"; did you mean pod {key_of[meant]}?" if meant else ""
+    read = f"{len(nodes)} nodes and {len(pods)} pods that were read"
+    return InputError.at(option, f"there is no node and no pod {name!r} among the {read}{hint}")
 
 
 def _open_closed_streams() -> None:

@@ -44,7 +44,7 @@ EXIT STATUS
 # What the list of commands says about each; its module has the same name.
 COMMANDS: Final = {
     "plan": "Show what would be done, what it saves, and why other nodes stay.",
-    "explain": "Show everything about one node.",
+    "explain": "Show everything about one node or one pod.",
     "ui": "Serve a page on localhost: the fleet live, the plan, and what if.",
     "blockers": "Show what keeps the most money where it is, and what lifting it is worth.",
     "simulate": "Run hours or days on a virtual cluster and compare policies.",

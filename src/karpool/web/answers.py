@@ -138,9 +138,12 @@ class Answers:
         return {"node": explanation(context, explain_node(DecisionPass(context), context.candidate(row)))}
 
     def _pod(self, question: PodQuestion, _: Progress) -> Answer:
-        from karpool.web.pod_answer import pod_answer
+        from karpool.report.plans.pod_document import pod_document
 
-        return {"pod": pod_answer(self._now(), question.name)}
+        found = pod_document(self._now(), question.name)
+        if found is None:
+            raise QuestionError(f"there is no pod {question.name} now")
+        return {"pod": found}
 
     # -- what-ifs ------------------------------------------------------------------------------------------------
 
