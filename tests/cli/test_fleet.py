@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
+from tests.factories.clouds import node as cloud_node
+from tests.factories.clouds import one_pod_each
 from tests.tables import row, table
 
 from karpool.cli.fleet import FleetWork, Member, members_of, plan_member
@@ -23,7 +26,7 @@ from karpool.cluster.node_groups import GroupOptions
 from karpool.disruption.settings import DisruptionSettings
 from karpool.packing.options import Options
 from karpool.report.fleet_document import FleetRow, failed_row, fleet_document
-from karpool.report.fleet_table import print_fleet
+from karpool.report.fleet_table import print_fleet, warning_lines
 from karpool.report.plans.document import BlockerPart
 from karpool.report.terminal import Screen
 from karpool.wire.problems import InputError
@@ -237,12 +240,49 @@ def test_sums_of_prices_that_nobody_knows_are_unknown() -> None:
     assert (document.price_before, document.savings_per_hour) == (None, None)
     printed = StringIO()
     print_fleet(document, Screen(printed))
-    assert "They could save ? $/h (? $/month) of ? $/h, with 3 nodes instead of 3" in printed.getvalue()
+    assert "It could save ? $/h (? $/month) of ? $/h, with 3 nodes instead of 3" in printed.getvalue()
     assert 70 < printed.getvalue().count("why") < 80
     assert "..." in printed.getvalue()
     printed = StringIO()
     print_fleet(fleet_document(rows[1:], datetime(2026, 1, 1, tzinfo=UTC), complete=True), Screen(printed))
     assert "could save" not in printed.getvalue()
+
+
+def test_warnings_are_told_once_with_the_clusters_that_they_are_about() -> None:
+    shared, own = "the input holds no NodePool", "a price is not known"
+    rows = [FleetRow(name=f"c{number}", nodes_before=1, nodes_after=1, warnings=(shared,)) for number in range(5)]
+    rows[1] = replace(rows[1], warnings=(own, own))
+    rows[2] = replace(rows[2], warnings=(shared, *map(str, range(20))))
+    lines = list(warning_lines(rows))
+    assert lines[:2] == [f"4 clusters, such as c0: {shared}", f"c1: {own}"]
+    assert lines[-1] == "and 12 more warnings; --output json has all"
+    printed = StringIO()
+    print_fleet(fleet_document(rows, datetime(2026, 1, 1, tzinfo=UTC), complete=True), Screen(printed))
+    assert "They could save" in printed.getvalue()
+    assert f"4 clusters, such as c0: {shared}" in printed.getvalue()
+
+
+@pytest.mark.slow
+def test_a_cluster_that_saves_nothing_and_has_no_blockers_says_what_keeps_most_nodes(tmp_path: Path) -> None:
+    labels = {"eks.amazonaws.com/compute-type": "auto", "karpenter.sh/nodepool": "general-purpose"}
+    nodes = [cloud_node(name, labels, type="c6g.large", zone="us-east-1a") for name in ("i-0", "i-1")]
+    (tmp_path / "auto.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": one_pod_each(nodes)}))
+    fleet = ("plan", "--fleet", str(tmp_path), "--at", NOW, "--workers", "1", "--effort", "0")
+    (told,) = json.loads(run(*fleet, "-o", "json").stdout)["clusters"]
+    assert (told["blockers"], told["stays"], told["staysNodes"]) == ([], "AutoModeNode", 2)
+    printed = run(*fleet).stdout
+    assert "AutoModeNode: 2 nodes" in printed
+    assert "auto: the input holds no" in printed
+
+
+def test_a_context_that_no_kubeconfig_has_is_named_and_no_option_that_nobody_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "clusters.txt").write_text("context nope\n")
+    (told,) = json.loads(run("plan", "--fleet", str(tmp_path / "clusters.txt"), "-o", "json").stdout)["clusters"]
+    assert told["error"].startswith("context nope: no cluster is known here; set KUBECONFIG")
 
 
 def test_a_kubeconfig_without_contexts_is_one_line(tmp_path: Path) -> None:

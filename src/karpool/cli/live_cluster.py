@@ -119,6 +119,8 @@ def target_of(kube: KubeContext) -> "Target":
     try:
         return find_target(kube.context, kube.kubeconfig)
     except NoClusterError as error:
+        if kube.context is not None:
+            raise InputError.at(f"context {kube.context}", error.problem.message) from error
         if not _takes_files():
             raise
         raise InputError.at("-f", f"is missing, and {error.problem.message}") from error

@@ -1,5 +1,6 @@
 """What an organisation could save: a plan for each of its clusters in a row, and their sums."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, Literal
@@ -49,6 +50,10 @@ class FleetRow(DocumentPart, frozen=True, kw_only=True):
     blockers: tuple[BlockerPart, ...] = ()
     """What keeps money where it is, by kind, the dearest first, in the measure that the fleet has."""
     measure: Measure = NODES
+    stays: str = ""
+    """The code of the reason that keeps most nodes, where a plan has no step and nothing to blame."""
+    stays_nodes: int = 0
+    """How many nodes it keeps."""
     warnings: tuple[str, ...] = ()
 
 
@@ -82,6 +87,8 @@ class FleetDocument(DocumentPart, frozen=True, kw_only=True):
 
 def fleet_row(name: str, plan: PlanDocument) -> FleetRow:
     bound = plan.lower_bound
+    blockers = _keeping(plan.nodes) if bound is None else bound.blockers
+    stays, stays_nodes = _most_frequent(plan.nodes) if not plan.commands and not blockers else ("", 0)
     return FleetRow(
         name=name,
         nodes_before=plan.before.nodes,
@@ -93,8 +100,10 @@ def fleet_row(name: str, plan: PlanDocument) -> FleetRow:
         evictions=sum(map(_evictions, plan.commands)),
         steps=len(plan.commands),
         unpriced_nodes=plan.before.unpriced_nodes,
-        blockers=_keeping(plan.nodes) if bound is None else bound.blockers,
+        blockers=blockers,
         measure=NODES if bound is None else LEAST_PRICE,
+        stays=stays,
+        stays_nodes=stays_nodes,
         warnings=plan.warnings,
     )
 
@@ -111,6 +120,12 @@ def _keeping(nodes: Iterable[NodeVerdict]) -> tuple[BlockerPart, ...]:
         for code, found in kept.items()
     ]
     return tuple(sorted(parts, key=lambda part: (-part.price_per_hour, part.code)))
+
+
+def _most_frequent(nodes: Iterable[NodeVerdict]) -> tuple[str, int]:
+    """The first reason that most nodes have, and how many these are."""
+    codes = Counter(str(reason.code) for node in nodes for reason in node.reasons[:1])
+    return next(iter(codes.most_common(1)), ("", 0))
 
 
 def _evictions(command: PlannedCommand) -> int:

@@ -1,5 +1,6 @@
 """A fleet in a terminal: what each cluster could save, and what keeps most money where it is."""
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from karpool.report.fleet_document import NODES, FleetDocument, FleetRow
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from karpool.report.terminal import Screen
 
 _MOST_BLOCKERS: Final = 10
+_MOST_WARNINGS: Final = 10
+_MOST_NAMES: Final = 3
 _LONGEST: Final = 300
 
 
@@ -47,6 +50,11 @@ def print_fleet(document: FleetDocument, screen: "Screen") -> None:
             for part, price in zip(listed, prices_held, strict=True)
         )
         screen.table((right("$/h"), "what", right("nodes"), right("clusters")), rows)
+    lines = list(warning_lines(document.clusters))
+    if lines:
+        screen.heading("What may mislead")
+    for line in lines:
+        screen.line(line)
     if document.failed:
         screen.line("")
         screen.line(f"{count(document.failed, 'cluster')} could not be planned; the sums leave them out.")
@@ -58,8 +66,9 @@ def print_fleet(document: FleetDocument, screen: "Screen") -> None:
 
 def _headline(document: FleetDocument) -> str:
     saved = f"{per_hour(document.savings_per_hour)} ({per_month(document.savings_per_hour)})"
+    who = "It" if document.planned == 1 else "They"
     return (
-        f"They could save {saved} of {per_hour(document.price_before)}, with {document.nodes_after:,} nodes instead of"
+        f"{who} could save {saved} of {per_hour(document.price_before)}, with {document.nodes_after:,} nodes instead of"
         f" {document.nodes_before:,} and {count(document.evictions, 'eviction')}."
     )
 
@@ -75,8 +84,26 @@ def _row(row: FleetRow, price: str, saved: str) -> list[str]:
         saved,
         percent(row.savings_percent),
         f"{row.evictions:,}",
-        ", ".join(f"{blocker.code} {amount(blocker.price_per_hour)}" for blocker in row.blockers[:2]),
+        ", ".join(f"{blocker.code} {amount(blocker.price_per_hour)}" for blocker in row.blockers[:2]) or _stays(row),
     ]
+
+
+def _stays(row: FleetRow) -> str:
+    return f"{row.stays}: {count(row.stays_nodes, 'node')}" if row.stays else ""
+
+
+def warning_lines(clusters: Iterable[FleetRow]) -> Iterator[str]:
+    """Each warning once, with the clusters that it is about; those that concern most clusters first."""
+    about: dict[str, list[str]] = {}
+    for row in clusters:
+        for text in dict.fromkeys(row.warnings):
+            about.setdefault(text, []).append(row.name)
+    ordered = sorted(about.items(), key=lambda entry: -len(entry[1]))
+    for text, names in ordered[:_MOST_WARNINGS]:
+        some = len(names) <= _MOST_NAMES
+        yield f"{', '.join(names) if some else f'{len(names):,} clusters, such as {names[0]}'}: {text}"
+    if len(ordered) > _MOST_WARNINGS:
+        yield f"and {len(ordered) - _MOST_WARNINGS:,} more warnings; --output json has all"
 
 
 def _shortened(text: str) -> str:
