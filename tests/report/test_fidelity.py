@@ -1,6 +1,7 @@
 """How faithful a replay is: what was seen counts, and what was not is not known."""
 
 import pytest
+from msgspec.structs import replace
 
 from karpool.report.simulations.fidelity import fidelities, fidelity_words
 from karpool.report.simulations.simulation_document import simulation_document
@@ -78,5 +79,15 @@ def test_unknown_numbers_have_no_deviation() -> None:
     part = fidelities(compared(run_of([0, 0], None, nodes_known=False), run_of([3, 3], 7)))["same"]
     assert (part.evictions, part.nodes_mean, part.nodes_most) == (None, None, None)
     assert part.series["nodes"] == part.series["evictions"] == [None, None]
-    words = fidelity_words("same", part)
+    words = fidelity_words("same", part, seeds=1)
     assert "evictions ?; by how many nodes they differ is not known" in words
+
+
+@pytest.mark.parametrize(
+    ("cost", "seeds", "hinted"), [(0.2, 1, True), (-0.2, 1, True), (0.05, 1, False), (0.2, 3, False), (None, 1, False)]
+)
+def test_one_seed_that_is_far_off_is_told_that_more_would_tell_more(
+    *, cost: float | None, seeds: int, hinted: bool
+) -> None:
+    part = replace(fidelities(compared(run_of([4, 4]), run_of([4, 4])))["same"], cost=cost)
+    assert fidelity_words("same", part, seeds).endswith("; one seed; --seeds 5 tells more.") is hinted

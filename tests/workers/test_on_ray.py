@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -100,12 +101,14 @@ def test_nodes_with_another_version_are_refused() -> None:
         _do("0.0.1", "key", [], 1)
 
 
-def test_a_cluster_that_is_not_there_is_one_line() -> None:
+def test_a_cluster_that_is_not_there_is_one_line_and_no_warning_of_ray() -> None:
     with (
+        warnings.catch_warnings(record=True, action="always") as warned,
         pytest.raises(RayError, match=r"^Ray at ray://127\.0\.0\.1:9"),
         ray_workers(partial(squared, 1), "ray://127.0.0.1:9"),
     ):
         pass
+    assert [entry for entry in warned if issubclass(entry.category, UserWarning)] == []
 
 
 def test_an_address_where_nobody_is_is_one_line_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ KINDS: Final = ("snapshots", "audit", "openb", "prometheus", "simkube")
 EPILOG: Final = """\b
 WHAT IS READ
   snapshots   files of karpool snapshot or kubectl, or directories of them; times are
-              in their names (20261116T080000Z), or are those of the files
+              in their names (20261116T080000Z), or are those of the files. Several
+              files of one snapshot are in a folder with the time in its name
   audit       logs of an API server, JSON lines, plain, gzip or zstd; several are
               merged. Level RequestResponse for pods, nodes and workloads has all;
               with Metadata, what pods ask for comes from --cluster

@@ -7,6 +7,7 @@ however many jobs it does. A job that is lost, with its worker, its node or what
 import logging
 import os
 import socket
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -118,15 +119,22 @@ def ray_workers(
 def _connect(ray: Any, place: str) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     if place != LOCAL:
-        ray.init(place, **quiet)
+        _join(ray, place, quiet)
         return
     address = _known_address()
     if address and ("://" in address or _answers(address)):
-        ray.init(address, **quiet)
+        _join(ray, address, quiet)
     elif os.environ.get("RAY_ADDRESS"):
         raise ConnectionError(f"nothing answers at {address or 'RAY_ADDRESS'}")
     else:
         _start(ray, quiet)
+
+
+def _join(ray: Any, address: str, quiet: dict[str, Any]) -> None:
+    """Connect to a cluster; what Ray warns of as well, the error says."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        ray.init(address, **quiet)
 
 
 def _known_address() -> str:

@@ -1,5 +1,6 @@
 """A series of snapshots of a virtual cluster, and what can be known from it."""
 
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from tests.tables import row, table
 from tests.virtual.worlds import HOUR, virtual_cluster
 
 from karpool.live.snapshot_file import encode_snapshot
-from karpool.recording.imports.snapshots import time_of
+from karpool.recording.imports.snapshots import taken, time_of
 
 STORY = """
 workloads:
@@ -52,6 +53,24 @@ def test_a_series_is_replayed(series: Path, tmp_path: Path) -> None:
     assert runs["as-recorded"]["cost"] == pytest.approx(runs["recorded"]["cost"], rel=0.2)
 
 
+def test_a_snapshot_of_several_files_is_a_folder_with_a_time_in_its_name(series: Path, tmp_path: Path) -> None:
+    for file in sorted(series.iterdir())[:2]:
+        folder = tmp_path / "split" / file.stem
+        folder.mkdir(parents=True)
+        items = json.loads(file.read_bytes())["items"]
+        for kind in {entry["kind"] for entry in items}:
+            own = [entry for entry in items if entry["kind"] == kind]
+            (folder / f"{kind}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": own}))
+    split = tmp_path / "split"
+    assert [Path(entry.name).parent for entry in taken([str(split)])] == [split, split]
+    assert taken([str(folder) for folder in split.iterdir()]) == taken([str(split)])
+    imported("snapshots", tmp_path / "split.recording", split)
+    imported("snapshots", tmp_path / "whole.recording", *sorted(series.iterdir())[:2])
+    kinds = [history_of(tmp_path / f"{name}.recording", 600).kinds for name in ("split", "whole")]
+    assert kinds[0].keys() == kinds[1].keys()
+    assert all(kinds[0][kind].keys() == kinds[1][kind].keys() for kind in kinds[1])
+
+
 @table(
     row(name="cluster-20261116T080000Z.json.zst", at=datetime(2026, 11, 16, 8, tzinfo=UTC)),
     row(name="2026-11-16_08-30.json", at=datetime(2026, 11, 16, 8, 30, tzinfo=UTC)),
@@ -74,7 +93,9 @@ def test_what_is_no_series_is_refused(series: Path, tmp_path: Path) -> None:
     assert "No such file" in refused(output, tmp_path / "none.json", one, "--from", "snapshots")
     twin = tmp_path / one.name
     twin.write_bytes(one.read_bytes())
-    assert "is of the same time as" in refused(output, one, twin, "--from", "snapshots")
+    told = refused(output, one, twin, "--from", "snapshots")
+    assert "is of the same time as" in told
+    assert "the files of one snapshot into a folder with such a name" in told
     spoilt = tmp_path / "later-20270101T000000Z.json"
     spoilt.write_text('{"kind": "List", "items": [{"kind": "Pod"')
     assert "later-20270101T000000Z.json" in refused(output, one, spoilt, "--from", "snapshots")

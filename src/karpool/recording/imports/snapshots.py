@@ -19,6 +19,9 @@ SOURCE: Final = "snapshots"
 _STAMP: Final = re.compile(
     r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_ -]?([0-2]\d)[:_-]?([0-5]\d)(?:[:_-]?([0-5]\d))?Z?)?(?!\d)"
 )
+_HOW: Final = (
+    "put the time into the names, as 20261116T080000Z, and the files of one snapshot into a folder with such a name"
+)
 _WHY_NOT: Final = "snapshots do not say which pods were evicted between them"
 
 
@@ -30,7 +33,7 @@ class Taken(NamedTuple):
 
 
 def import_snapshots(sources: Sequence[str], file: ImportedFile, report: Report) -> None:
-    """Files, or directories of them, each with a whole cluster; two at least."""
+    """Files or folders, each with a whole cluster, or directories of such; two at least."""
     series = taken(sources)
     observer = None
     for number, (at, name) in enumerate(series):
@@ -45,15 +48,28 @@ def import_snapshots(sources: Sequence[str], file: ImportedFile, report: Report)
 
 def taken(sources: Sequence[str]) -> list[Taken]:
     """The snapshots in the order of their times, which their names say, or else when the files were written."""
-    found = sorted(Taken(time_of(entry.name), entry.name) for entry in find_sources(sources))
+    names_found = dict.fromkeys(_snapshot(entry.name, source) for source in sources for entry in find_sources([source]))
+    found = sorted(Taken(time_of(name), name) for name in names_found)
     if len(found) < 2:  # noqa: PLR2004 - a history has a beginning and an end
         names = ", ".join(sources)
         raise InputError.at(names, "is one snapshot, and a history needs at least two; `simulate` takes one as it is")
     for before, after in pairwise(found):
         if before.at == after.at:
-            message = f"is of the same time as {before.name}; put the time into the names, as 20261116T080000Z"
+            message = f"is of the same time as {before.name}; {_HOW}"
             raise InputError.at(after.name, message)
     return found
+
+
+def _snapshot(file: str, source: str) -> str:
+    """The snapshot that a file is, or is part of: a folder whose name has a time where that of the file has none.
+
+    `source` is what was named, the file itself or a directory above it.
+    """
+    path = Path(file)
+    if file == source or _STAMP.search(path.name):
+        return file
+    above = (folder for folder in path.parents if folder.is_relative_to(source))
+    return next((str(folder) for folder in above if _STAMP.search(folder.name)), file)
 
 
 def time_of(name: str) -> datetime:

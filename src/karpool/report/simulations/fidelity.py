@@ -16,6 +16,7 @@ from karpool.virtual.scenario import RECORDED
 
 _DIGITS: Final = 6
 _MOST_POINTS: Final = 300
+_FAR: Final = 0.1
 
 
 class FidelityPart(DocumentPart, frozen=True, kw_only=True):
@@ -101,14 +102,16 @@ def _share(runs: Sequence[Run], recorded: Run, of: Callable[[RunSummary], float]
     return round(fmean(of(run.summary) for run in runs) / base - 1, _DIGITS) if base else None
 
 
-def fidelity_words(name: str, part: FidelityPart) -> str:
-    """One sentence about one policy."""
+def fidelity_words(name: str, part: FidelityPart, seeds: int) -> str:
+    """One sentence about one policy; where it is far off, also that more seeds would tell more than one."""
+    far = any(abs(share or 0.0) > _FAR for share in (part.cost, part.node_hours))
+    hint = "; one seed; --seeds 5 tells more" if far and seeds == 1 else ""
     sums = ", ".join(
         f"{title} {UNKNOWN if share is None else f'{share * 100:+.1f} %'}"
         for title, share in (("cost", part.cost), ("node-hours", part.node_hours))
     )
     evictions = UNKNOWN if part.evictions is None else f"{part.evictions:+.3g}"
-    return f"Fidelity of {name} to what was recorded: {sums}, evictions {evictions}; {_node_words(part)}."
+    return f"Fidelity of {name} to what was recorded: {sums}, evictions {evictions}; {_node_words(part)}{hint}."
 
 
 def _node_words(part: FidelityPart) -> str:

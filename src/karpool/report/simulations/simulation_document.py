@@ -167,7 +167,7 @@ def _difference(entry: Estimate | None) -> dict[str, Any] | None:
 
 def recording_words(document: Simulation) -> list[str]:
     """Of a recording: how far to trust the comparison."""
-    said = [fidelity_words(name, part) for name, part in document.fidelity.items()]
+    said = [fidelity_words(name, part, document.seeds) for name, part in document.fidelity.items()]
     return [*said, document.gaps] if document.gaps else said
 
 
