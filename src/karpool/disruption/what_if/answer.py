@@ -10,9 +10,11 @@ from karpool.disruption.plan import ClusterTotals, Plan, Planner, Progress
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import DisruptionSettings
 from karpool.disruption.what_if.knob import Knob, turned
+from karpool.disruption.what_if.new_places import with_new_places
 from karpool.disruption.what_if.question import Question
 from karpool.disruption.what_if.quick import AT_ONCE, SOON, quick
 from karpool.disruption.what_if.reached import reached
+from karpool.model.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,10 @@ class WhatIfAnswer:
     """Whether a longer search may find more."""
     fee: float | None
     """What every node costs on top, in $/h, if the knobs say so."""
+    displaced: int = 0
+    """How many pods no longer fit on their nodes with knobs turned; `then` counts the nodes launched for them."""
+    unplaced: tuple[tuple[str, Reason], ...] = ()
+    """Those of them for which there would be no place, and why; `then` is without them."""
 
     @property
     def saved(self) -> float:
@@ -136,11 +142,17 @@ class WhatIf:
 
     def _from_scratch(self, knobs: Sequence[Knob]) -> WhatIfAnswer:
         """What may also forbid or make dearer is compared with a plan of today that was looked for just as long."""
-        if self._thorough and self.planned is not None:
-            question = turned(replace(self.question, settings=self._asked), knobs)
-            return self._answer(question, self._asked, knobs, self.planned.end, walk(question, self._progress))
-        question = turned(self.question, knobs)
-        return self._answer(question, self.question.settings, knobs, self.today.end, walk(question, self._progress))
+        asked, settings, today = self.question, self.question.settings, self.planned
+        if self._thorough and today is not None:
+            asked, settings = replace(self.question, settings=self._asked), self._asked
+        else:
+            today = self.today
+        question = turned(asked, knobs)
+        placed = with_new_places(asked, question)
+        then = walk(placed.question, self._progress)
+        then = replace(then, end=replace(then.end, launches=then.end.launches + placed.launched))
+        answer = self._answer(question, settings, knobs, today.end, then)
+        return replace(answer, displaced=placed.displaced, unplaced=placed.unplaced)
 
     def _answer(
         self,

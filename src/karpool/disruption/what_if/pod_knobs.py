@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from karpool.disruption.what_if.knob import Knob
+from karpool.disruption.what_if.new_places import without_overflow
 from karpool.disruption.what_if.question import KnobError, Question, annotated, unknown_object
 from karpool.model.autoscaler_rules import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from karpool.model.labels import DO_NOT_DISRUPT
@@ -148,10 +149,19 @@ class Requests(Knob, kw_only=True, tag="requests"):
 
     def turn(self, question: Question) -> Question:
         _check_workload(question, self.workload)
-        scaled = question.with_pods(
-            lambda pod: not pod.unreadable and str(workload_of(pod)) == self.workload, self._scaled_pod
-        )
-        return scaled.with_objects(daemon_sets=[self._scaled_daemons(entry) for entry in scaled.objects.daemon_sets])
+        scaled = question.with_pods(self._concerns, self._scaled_pod)
+        scaled = scaled.with_objects(daemon_sets=[self._scaled_daemons(entry) for entry in scaled.objects.daemon_sets])
+        grown = [name for name, factor in self._factors.items() if factor > _PARTS]
+        if not grown:
+            return scaled
+        return scaled.with_objects(pods=without_overflow(scaled.objects, self._concerns, grown))
+
+    def _concerns(self, pod: Pod) -> bool:
+        return not pod.unreadable and str(workload_of(pod)) == self.workload
+
+    @property
+    def _factors(self) -> dict[str, int]:
+        return {"cpu": round(self.cpu * _PARTS), "memory": round(self.memory * _PARTS)}
 
     def _scaled_pod(self, pod: Pod) -> Pod:
         status = pod.status
@@ -196,7 +206,7 @@ class Requests(Knob, kw_only=True, tag="requests"):
         )
 
     def _scaled(self, amounts: Amounts) -> Amounts:
-        factors = {"cpu": round(self.cpu * _PARTS), "memory": round(self.memory * _PARTS)}
+        factors = self._factors
         return {name: Quantity(amount.nano * factors.get(name, _PARTS) // _PARTS) for name, amount in amounts.items()}
 
     @property

@@ -14,6 +14,7 @@ from karpool.model.workloads import Namespace
 from karpool.report.costs.costs import Grouping
 from karpool.report.document_part import API_VERSION, DocumentPart
 from karpool.report.formatting import HOURS_PER_MONTH
+from karpool.report.plans.document import Unschedulable
 from karpool.wire.objects import encode_value
 
 
@@ -35,7 +36,9 @@ class WhatIfDocument(DocumentPart, frozen=True, kw_only=True):
     """Where plans end today and with knobs turned, and the search that each was found with.
 
     `onwards`: `then` is the plan of today and what the knobs let come after it. `first`: a longer search may find more.
-    `node_fee`: what every node costs on top, if the knobs say so, in `today`, too.
+    `node_fee`: what every node costs on top, if the knobs say so, in `today`, too. `displaced`: how many pods no longer
+    fit on their nodes; nodes that are launched for them count in `then`. `unplaced`: those of them that would find no
+    place at all; `then` is without them.
     """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
@@ -50,6 +53,8 @@ class WhatIfDocument(DocumentPart, frozen=True, kw_only=True):
     onwards: bool
     first: bool = False
     node_fee: float | None = None
+    displaced: int = 0
+    unplaced: tuple[Unschedulable, ...] = ()
 
 
 class BlockerDetail(DocumentPart, frozen=True, kw_only=True):
@@ -116,6 +121,8 @@ def what_if_document(answer: WhatIfAnswer) -> WhatIfDocument:
         onwards=answer.onwards,
         first=answer.first,
         node_fee=answer.fee,
+        displaced=answer.displaced,
+        unplaced=tuple(Unschedulable(pod=pod, reasons=(why,)) for pod, why in answer.unplaced),
     )
 
 

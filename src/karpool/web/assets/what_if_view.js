@@ -194,20 +194,21 @@ export class WhatIfView {
   }
 
   show(answer, seconds, first = false) {
-    const { today, then, words, search, todaySearch, onwards, nodeFee } = answer.whatIf;
+    const { today, then, words, search, todaySearch, onwards, nodeFee, unplaced } = answer.whatIf;
     const cost = alike([today.priceAfter, then.priceAfter, today.savingsPerHour, then.savingsPerHour]);
-    const saved = difference(today.priceAfter, then.priceAfter);
+    const saved = difference(answer.whatIf);
     const how = todaySearch === search ? `Both planned with search ${search}` : `Today's plan: search ${todaySearch}; what if: search ${search}`;
     const same = saved !== null && Math.abs(saved) < 5e-5;
-    const verdict = judged(saved, same, cost, first && onwards, first);
+    const verdict = unplaced.length ? `${plural(unplaced.length, "pod")} would find no place` : judged(saved, same, cost, first && onwards, first);
     const fee = nodeFee === null ? "" : ` With a fee of ${money(nodeFee)} a node, which both sides count, today's plan would end at ${money(today.priceAfter)}.`;
     this.result.replaceChildren(
       element("h2", null, "What it comes to"),
       element(
         "div.outcome",
         null,
-        element("p.big" + (first ? ".provisional" : same ? "" : saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, first ? element("span.pill.first", null, "first answer") : null, same ? null : element("span.pill" + (saved > 0 ? "" : ".worse"), null, saved === null ? "?" : perMonth(Math.abs(saved)))),
+        element("p.big" + (unplaced.length ? ".bad" : first ? ".provisional" : same ? "" : saved > 0 ? ".good" : saved < 0 ? ".bad" : ""), null, verdict, first ? element("span.pill.first", null, "first answer") : null, same || unplaced.length ? null : element("span.pill" + (saved > 0 ? "" : ".worse"), null, saved === null ? "?" : perMonth(Math.abs(saved)))),
         element("ul.plain.words", null, ...words.map((text) => element("li", null, text))),
+        ...homes(answer.whatIf),
         table(
           "Where plans end",
           [
@@ -224,7 +225,7 @@ export class WhatIfView {
           ]
         ),
         bars(today, then, cost),
-        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${today.unpricedNodes ? `; ${plural(today.unpricedNodes, "node")} of unknown price not counted` : ""}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
+        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${uncounted(today, then)}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
         this.asOf.root,
         this.presets()
       )
@@ -302,8 +303,28 @@ function bars(today, then, cost) {
   return element("ul.price-bars", null, line("now", today.priceBefore, "c10"), line("today's plan", today.priceAfter, "c0"), line("what if", then.priceAfter, "c2"));
 }
 
-function difference(a, b) {
-  return a === null || b === null ? null : a - b;
+/* By how much cheaper it ends; null where nobody knows: nodes of unknown price differ, or pods are left that no price speaks of. */
+function difference({ today, then, unplaced }) {
+  if (today.priceAfter === null || then.priceAfter === null || today.unpricedNodes !== then.unpricedNodes || unplaced.length) return null;
+  return today.priceAfter - then.priceAfter;
+}
+
+/* What becomes of pods that no longer fit on their nodes. */
+function homes({ displaced, unplaced }) {
+  if (!displaced) return [];
+  const moved = displaced - unplaced.length;
+  const lines = unplaced.slice(0, 3).map(({ pod, reasons }) => element("li", null, element("bdi", null, pod), `: ${reasons.map((reason) => reason.message).join("; ")}`));
+  if (unplaced.length > 3) lines.push(element("li", null, `and ${number(unplaced.length - 3)} more`));
+  return [
+    unplaced.length ? element("div.problem", null, element("p", null, "They would wait; prices are without them."), element("ul.plain", null, ...lines)) : null,
+    moved ? element("p.notice", null, `${plural(moved, "pod")} no longer fit${moved === 1 ? "s" : ""} where ${moved === 1 ? "it is and gets" : "they are and get"} other places; new nodes for that are counted.`) : null,
+  ].filter(Boolean);
+}
+
+function uncounted(today, then) {
+  const [a, b] = [today.unpricedNodes, then.unpricedNodes];
+  if (a !== b) return `; nodes of unknown price are not counted: ${number(a)} today, ${number(b)} then`;
+  return a ? `; ${plural(a, "node")} of unknown price not counted` : "";
 }
 
 function read(text) {
