@@ -18,10 +18,12 @@ from karpool.catalog.instance_types import Catalog
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Planner, context_of
 from karpool.disruption.settings import PREFIX, DisruptionSettings
+from karpool.model.labels import INSTANCE_TYPE
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
 from karpool.report.costs.cost_shares import node_shares
 from karpool.report.costs.costs import CostTally, Grouping, GroupingError, read_grouping
+from karpool.report.costs.costs_csv import costs_csv
 from karpool.report.costs.costs_document import CostsPart
 from karpool.report.costs.costs_table import print_costs
 from karpool.report.terminal import Screen
@@ -172,3 +174,16 @@ def test_the_table_fits_80_columns_and_names_what_it_leaves_out() -> None:
     printed = shown(costs(cluster([node("a", "large", pods=pods)], pools=[pool_of()])))
     assert max(map(len, printed.splitlines())) <= 80
     assert "and 5 more" in printed
+
+
+def test_a_spreadsheet_has_a_line_for_each_group_and_leaves_empty_what_nobody_knows() -> None:
+    pods = [{"cpu": 2, "memory": "4Gi", "labels": {"team": "=a"}}]
+    objects = cluster([node("a", pods=pods), node("odd", labels={INSTANCE_TYPE: "odd"}, pods=pods)], pools=[pool_of()])
+    lines = costs_csv(costs(objects, "label=team")).splitlines()
+    assert lines[0].split(",")[:4] == ["team", "kind", "podsBefore", "podsAfter"]
+    assert lines[1] == "'=a,label,2,2,0.075,0.075,54.75,54.75,1,1"
+    assert [line.split(",")[1] for line in lines[2:]] == ["headroom", "system", "idle", "total"]
+    unknown = costs_csv(
+        costs(cluster([node("odd", labels={INSTANCE_TYPE: "odd"}, pods=pods)], pools=[pool_of()]), "label=team")
+    )
+    assert unknown.splitlines()[1] == "'=a,label,1,1,,,,,1,1"

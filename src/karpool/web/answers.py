@@ -246,6 +246,7 @@ class Answers:
 
     def _costs(self, question: CostsQuestion, progress: Progress) -> Answer:
         from karpool.report.costs.costs import CostTally, GroupingError, read_grouping
+        from karpool.report.costs.costs_csv import costs_csv
 
         try:
             grouping = read_grouping(question.by)
@@ -254,7 +255,7 @@ class Answers:
         made = self._planned or self._made_plan(progress)
         before = CostTally(made.cluster.subject.context(), grouping)
         costs = before.compare(CostTally(made.after, grouping))
-        return {"costs": costs, "time": made.cluster.subject.now}
+        return {"costs": costs, "csv": costs_csv(costs), "time": made.cluster.subject.now}
 
     # -- the past ------------------------------------------------------------------------------------------------
 

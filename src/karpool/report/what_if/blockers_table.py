@@ -1,11 +1,10 @@
 """Blockers in a terminal, and as lines for a spreadsheet."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterator
-from io import StringIO
 from typing import Final
 
+from karpool.report.csv_text import csv_text
 from karpool.report.formatting import HOURS_PER_MONTH, UNKNOWN, amounts, count, names_of, per_hour
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right, wrapped
@@ -13,7 +12,6 @@ from karpool.report.what_if.what_if_document import BlockersDocument, LiftPart
 
 _SHOWN: Final = 20
 _UNKNOWN: Final = "What nodes cost is not known, so nobody can say what lifting anything is worth."
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _HEAD: Final = (
     "owner",
     "codes",
@@ -138,12 +136,7 @@ def _span(lift: LiftPart, least: str, most: str, screen: Screen) -> str:
 
 def blockers_csv(found: BlockersDocument) -> str:
     """A line for each blocker under a head; what is not known is empty."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEAD)
-    for lift in found.blockers:
-        writer.writerow(map(_cell, _fields(lift)))
-    return text.getvalue()
+    return csv_text(_HEAD, map(_fields, found.blockers))
 
 
 def _fields(lift: LiftPart) -> tuple[object, ...]:
@@ -166,15 +159,3 @@ def _fields(lift: LiftPart) -> tuple[object, ...]:
         lift.search,
         "; ".join(lift.lift),
     )
-
-
-def _cell(value: object) -> str:
-    """A value of which no spreadsheet makes a formula."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.6f}".rstrip("0").rstrip(".")
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
