@@ -48,7 +48,8 @@ def test_pods_that_outgrow_a_node_that_stays_have_nodes_launched_for_them() -> N
     assert (answer.displaced, answer.unplaced, answer.then.launches) == (1, (), 1)
     assert (answer.then.after.nodes, answer.then.after.price) == (2, pytest.approx(0.3))
     assert answer.then.after.pods == 3
-    assert answer.saved == pytest.approx(-0.1)
+    assert (answer.saved, answer.then.savings) == (pytest.approx(-0.1), pytest.approx(-0.1))
+    assert answer.then.before == answer.today.before
 
 
 def test_a_node_that_went_today_stays_where_its_pods_need_it() -> None:
@@ -61,7 +62,10 @@ def test_a_node_that_went_today_stays_where_its_pods_need_it() -> None:
 
 
 def test_a_pod_that_outgrows_a_node_that_goes_today_has_another_place() -> None:
-    nodes = [node("a", "small", pods=[{"cpu": 0.9, "name": "web-7f-1"}]), node("b", pods=[{"cpu": 1, "name": "other", "annotations": FIXED}])]
+    nodes = [
+        node("a", "small", pods=[{"cpu": 0.9, "name": "web-7f-1"}]),
+        node("b", pods=[{"cpu": 1, "name": "other", "annotations": FIXED}]),
+    ]
     answer = asked(nodes, cpu=3)
     assert answer.today.after.nodes == 1
     assert (answer.displaced, answer.unplaced, answer.then.launches) == (1, (), 0)
@@ -93,7 +97,9 @@ def test_a_limit_of_the_pool_leaves_pods_without_a_place() -> None:
 def test_the_pods_of_a_daemon_set_have_no_place_but_their_node() -> None:
     agent = pod("agent-x7f2k", node="a", cpu=1, owner="DaemonSet")
     nodes = [node("a", pods=[agent, {"cpu": 2, "name": "web-7f-1"}])]
-    answer = asked(nodes, workload="DaemonSet default/agent", cpu=3, daemons=[daemon_set("agent", namespace="default", cpu=1)])
+    answer = asked(
+        nodes, workload="DaemonSet default/agent", cpu=3, daemons=[daemon_set("agent", namespace="default", cpu=1)]
+    )
     assert [name for name, _ in answer.unplaced] == ["default/agent-x7f2k"]
 
 

@@ -149,10 +149,13 @@ class WhatIf:
             today = self.today
         question = turned(asked, knobs)
         placed = with_new_places(asked, question)
-        then = walk(placed.question, self._progress)
-        then = replace(then, end=replace(then.end, launches=then.end.launches + placed.launched))
-        answer = self._answer(question, settings, knobs, today.end, then)
-        return replace(answer, displaced=placed.displaced, unplaced=placed.unplaced)
+        answer = self._answer(question, settings, knobs, today.end, walk(placed.question, self._progress))
+        if not placed.displaced:
+            return answer
+        # What is launched for them is no part of the cluster of today.
+        launches = answer.then.launches + placed.launched
+        then = replace(answer.then, before=answer.today.before, launches=launches)
+        return replace(answer, then=then, displaced=placed.displaced, unplaced=placed.unplaced)
 
     def _answer(
         self,

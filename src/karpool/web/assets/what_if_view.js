@@ -7,6 +7,7 @@ import { KNOBS, knobsOf } from "./knobs.js";
 
 const WAIT_MS = 250;
 const KEPT = 12;
+const REASONS_SHOWN = 3;
 const USUAL = [
   ["No budgets", { budgets: true }],
   ["Consolidate at once", { after: "0s" }],
@@ -221,7 +222,7 @@ export class WhatIfView {
             ["Nodes", number(today.nodesAfter), number(then.nodesAfter)],
             ["Evictions on the way", number(today.evictions), number(then.evictions)],
             ["Nodes launched", number(today.launches), number(then.launches)],
-            ["Saves of today's price", cost(today.savingsPerHour), cost(then.savingsPerHour)],
+            ["Saves of today's price", cost(today.savingsPerHour), cost(unplaced.length ? null : then.savingsPerHour)],
           ]
         ),
         bars(today, then, cost),
@@ -313,8 +314,13 @@ function difference({ today, then, unplaced }) {
 function homes({ displaced, unplaced }) {
   if (!displaced) return [];
   const moved = displaced - unplaced.length;
-  const lines = unplaced.slice(0, 3).map(({ pod, reasons }) => element("li", null, element("bdi", null, pod), `: ${reasons.map((reason) => reason.message).join("; ")}`));
-  if (unplaced.length > 3) lines.push(element("li", null, `and ${number(unplaced.length - 3)} more`));
+  const alike = new Map();
+  for (const { pod, reasons } of unplaced) {
+    const why = reasons.map((reason) => reason.message).join("; ");
+    alike.set(why, (alike.get(why) || []).concat(pod));
+  }
+  const lines = [...alike].slice(0, REASONS_SHOWN).map(([why, pods]) => element("li", null, element("bdi", null, pods[0]), pods.length > 1 ? ` and ${number(pods.length - 1)} more` : "", `: ${why}`));
+  if (alike.size > REASONS_SHOWN) lines.push(element("li", null, "and others for other reasons"));
   return [
     unplaced.length ? element("div.problem", null, element("p", null, "They would wait; prices are without them."), element("ul.plain", null, ...lines)) : null,
     moved ? element("p.notice", null, `${plural(moved, "pod")} no longer fit${moved === 1 ? "s" : ""} where ${moved === 1 ? "it is and gets" : "they are and get"} other places; new nodes for that are counted.`) : null,
