@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect
-from tests.factories import node, pod
+from tests.factories import claim_for, node, node_pool, pod
 from tests.web.processes import console
 
 from karpool.cli.main import cli
@@ -210,7 +210,7 @@ def test_blockers_are_worth_what_lifting_them_saves(opened: Opened) -> None:
     page = opened.view("Blockers")
     first = page.locator("table.list tbody tr").first
     expect(first).to_contain_text("NodePool general", timeout=PATIENCE)
-    expect(first).to_contain_text("0.1360 $/h")
+    expect(first).to_contain_text("0.14 $/h")
     first.get_by_role("link", name="Try it").click()
     expect(page.locator(".outcome .words")).to_contain_text("allow all instance types", timeout=PATIENCE)
     expect(page.locator(".outcome .big")).to_contain_text("0.14 $/h less")
@@ -239,6 +239,29 @@ def test_costs_are_shared_by_namespace_workload_and_label(opened: Opened) -> Non
     page.get_by_label("Label to group by").fill("app")
     page.keyboard.press("Enter")
     expect(rows.filter(has_text="checkout")).to_have_count(1, timeout=PATIENCE)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as CSV").click()
+    head, *lines = saved.value.path().read_text().splitlines()
+    assert head.startswith("app,kind,podsBefore,podsAfter,pricePerHourBefore")
+    assert "checkout" in [line.split(",")[0] for line in lines]
+
+
+def test_pods_that_would_find_no_place_are_told(opened: Opened) -> None:
+    page = opened.view("What if")
+    page.get_by_label("Requests of").select_option("Deployment shop/web")
+    page.get_by_label("CPU, times").fill("100")
+    expect(page.locator(".outcome .big")).to_have_text("4 pods would find no place", timeout=PATIENCE)
+    expect(page.locator(".outcome .problem")).to_contain_text("limit cpu 200 reached")
+    expect(page.locator(".outcome .notice")).to_contain_text("6 pods no longer fit where they are")
+
+
+def test_the_plan_says_what_the_terminal_says(opened: Opened) -> None:
+    page = opened.view("Plan")
+    said = page.locator(".said-of-plan")
+    expect(said).to_contain_text("least possible", timeout=PATIENCE)
+    expect(said).to_contain_text("of the savings")
+    opened.view("Fleet")
+    expect(page.locator(".saves")).to_contain_text("$ a month")
 
 
 def test_filters_know_reasons_and_stay_the_same_elements(opened: Opened) -> None:
@@ -284,6 +307,37 @@ def test_without_prices_nobody_is_said_to_pay_or_save_nothing(browser: Browser, 
         said = page.locator("#view").inner_text()
         assert "? $/h" in said
         assert "0.00 $/h" not in said
+        expect(page.locator("#notices")).to_contain_text(
+            "1 node of unknown price not counted; --catalog FILE or --price"
+        )
+        opened.view("Blockers")
+        expect(page.locator(".hero")).to_contain_text("What nodes cost is not known", timeout=PATIENCE)
+        expect(page.locator("table.list tbody th b").first).to_have_text("nodes without a pool")
+        assert opened.faults == []
+        page.close()
+
+
+def test_what_is_not_all_known_is_said_to_be_at_most(browser: Browser, tmp_path: Path) -> None:
+    """A node of unknown price beside two of which one can go."""
+    nodes = [node("a"), node("b"), node("odd", type="x9.large", pool=None)]
+    pods = [pod(f"on-{name}", node=name, cpu="500m", memory="1Gi") for name in ("a", "b", "odd")]
+    objects = Objects(
+        nodes=tuple(nodes),
+        node_claims=tuple(map(claim_for, nodes[:2])),
+        node_pools=(node_pool("default"),),
+        pods=tuple(pods),
+    )
+    write_whole(tmp_path / "some.json.zst", encode_snapshot(objects))
+    with console("-f", tmp_path / "some.json.zst", "--catalog=sample") as address:
+        opened = Opened(browser, address)
+        page = opened.page
+        expect(page.locator(".saves")).to_contain_text("at most", timeout=PATIENCE)
+        opened.view("Plan")
+        expect(page.locator(".hero .pill")).to_contain_text("at most", timeout=PATIENCE)
+        expect(page.locator(".hero")).to_contain_text("1 node of unknown price not counted")
+        opened.view("Who pays")
+        total = page.locator("table.list tbody tr").last
+        expect(total.locator("td").nth(5)).to_contain_text("$ + ?", timeout=PATIENCE)
         assert opened.faults == []
         page.close()
 

@@ -17,7 +17,7 @@ from tests.tables import row, table
 from karpool.catalog.instance_types import Catalog
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.explain import explain_node
-from karpool.disruption.fleet_search.plan_summary import BlockerCost, LowerBound
+from karpool.disruption.fleet_search.plan_summary import BlockerCost, CurvePoint, LowerBound
 from karpool.disruption.plan import context_of
 from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings
 from karpool.model.labels import INSTANCE_TYPE
@@ -99,6 +99,25 @@ def test_where_no_price_is_known_the_least_possible_is_unknown_and_not_zero() ->
         before = replace(made.before, nodes=4, unpriced=unpriced)
         document = plan_document(replace(made, before=before, lower_bound=LowerBound(bound, "LP")))
         assert (document.lower_bound is not None) is known
+
+
+@table(
+    row("all known", unpriced=(0, 0), prices=[0.3, 0.1]),
+    row("a part known", unpriced=(1, 1), prices=[0.3, 0.1]),
+    row("none known", unpriced=(4, 2), prices=[None, None]),
+    row("none known at the end", unpriced=(3, 2), prices=[0.3, None]),
+)
+def test_a_price_that_nobody_knows_is_no_point_of_a_curve(
+    unpriced: tuple[int, int], prices: list[float | None]
+) -> None:
+    made = Scenario("several", nodes=DRIFTED, pools=[SMALL]).plan()
+    before, after = (
+        replace(totals, nodes=nodes, unpriced=without)
+        for totals, nodes, without in zip((made.before, made.after), (4, 2), unpriced, strict=True)
+    )
+    curve = tuple(CurvePoint(at, price or 0.0) for at, price in enumerate(prices))
+    document = plan_document(replace(made, before=before, after=after, curve=curve))
+    assert [point.price_per_hour for point in document.curve] == prices
 
 
 BARGAIN = Catalog((*CATALOG.types, instance_type("bargain", 4, "16Gi", price=0.15, zones=ZONES)))

@@ -138,5 +138,11 @@ def test_a_plan_that_evicts_nothing_has_no_picture() -> None:
     assert "<svg viewBox" not in plan_page(replace(plan, commands=(), curve=plan.curve[:1]), drawing)
 
 
+def test_a_plan_without_prices_has_no_picture() -> None:
+    plan, drawing = samples.several()
+    curve = tuple(replace(point, price_per_hour=None) for point in plan.curve)
+    assert "<svg viewBox" not in plan_page(replace(plan, curve=curve), drawing)
+
+
 def test_a_page_of_two_thousand_nodes_stays_small() -> None:
     assert len(plan_page(*samples.large(2000)).encode()) < 6_000_000

@@ -11,10 +11,11 @@ from karpool.report.plans.plan_words import (
     nothing_words,
     plan_words,
     price_row,
+    unpriced_words,
 )
 
 
-def with_curve(*points: tuple[int, float]) -> PlanDocument:
+def with_curve(*points: tuple[int, float | None]) -> PlanDocument:
     """A plan whose curve goes through these pairs of evictions and prices."""
     plan, _ = samples.small()
     curve = [
@@ -37,15 +38,25 @@ def with_curve(*points: tuple[int, float]) -> PlanDocument:
     row(points=[(0, 10.0), (0, 6.0)], words=""),
     row(points=[(0, 10.0), (4, 11.0), (8, 12.0)], words=""),
     row(points=[(0, 10.0)], words=""),
+    row(points=[(0, None), (4, None), (8, None)], words=""),
     row(points=[], words=""),
 )
-def test_half_of_the_evictions_save(points: list[tuple[int, float]], words: str) -> None:
+def test_half_of_the_evictions_save(points: list[tuple[int, float | None]], words: str) -> None:
     assert curve_words(with_curve(*points)) == words
 
 
 def test_what_half_saves_of_an_unknown_saving_is_not_said() -> None:
     plan = with_curve((0, 10.0), (4, 8.0), (8, 6.0))
     assert curve_words(replace(plan, savings=Savings(price_per_hour=None, percent=None))) == ""
+
+
+def test_who_can_name_prices_is_told_where_some_are_unknown() -> None:
+    plan, _ = samples.small()
+    assert unpriced_words(plan) == (
+        "1 node of unknown price not counted; --catalog FILE or --price names prices of types."
+    )
+    known = replace(plan, before=replace(plan.before, unpriced_nodes=0), after=replace(plan.after, unpriced_nodes=0))
+    assert unpriced_words(known) == ""
 
 
 def test_what_is_known_of_a_saving_is_told_even_if_the_rest_is_not() -> None:

@@ -183,6 +183,32 @@ def test_blockers_and_costs_are_answered() -> None:
     assert sorted(group["name"] for group in costs["groups"]) == ["a", "b"]
 
 
+def test_costs_come_as_lines_for_a_spreadsheet_too() -> None:
+    head, *lines = answer(answers_of(half_empty()), "costs", by="label=team")["csv"].splitlines()
+    assert head.startswith("team,kind,podsBefore")
+    assert [line.split(",")[1] for line in lines] == ["label", "label", "headroom", "system", "idle", "total"]
+
+
+def test_a_plan_comes_with_the_sentences_of_the_terminal() -> None:
+    made = answer(answers_of(half_empty()), "plan")
+    assert made["words"][0].startswith("This is the least possible")
+    assert made["unpriced"] == ""
+    store = half_empty()
+    store.nodes.put(node("odd", type="x9.large", pool=None))
+    said = answer(answers_of(store), "plan")["unpriced"]
+    assert said.startswith("1 node of unknown price not counted; --catalog FILE")
+
+
+def test_pods_that_would_find_no_place_are_told() -> None:
+    knobs = '[{"knob": "requests", "workload": "Deployment default/on", "cpu": 100, "memory": 100}]'
+    store = half_empty()
+    store.pools.put(node_pool("default", limits={"cpu": 8}))
+    said = answer(answers_of(store), "what-if", knobs=knobs)["whatIf"]
+    assert said["displaced"] == 2
+    assert [entry["pod"] for entry in said["unplaced"]] == ["default/on-a", "default/on-b"]
+    assert "pool default: limit cpu 8 reached" in said["unplaced"][0]["reasons"][0]["message"]
+
+
 @table(
     row(what="node", query={"name": "gone"}, says="there is no node gone now"),
     row(what="pod", query={"name": "default/gone"}, says="there is no pod default/gone now"),

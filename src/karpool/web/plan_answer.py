@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner
+from karpool.report.groups.group_words import drain_words
 from karpool.report.plans.assemble import draw
-from karpool.report.plans.document import DrawnNode
+from karpool.report.plans.document import DrawnNode, PlanDocument
+from karpool.report.plans.plan_words import summary_words, unpriced_words
 from karpool.web.questions import Answer, DecidedCluster, Progress
 from karpool.web.rows import NODE_FIELDS, POD_FIELDS, Row, Tables, node_row, pod_row
 
@@ -30,7 +32,14 @@ def planned(cluster: DecidedCluster, progress: Progress) -> Planned:
     plan = planner.plan(bound=True)
     new = {node.name: _size(node) for node in draw(planner.context) if node.name not in known}
     document = cluster.document(plan)
-    return Planned(cluster, planner.context, plan, {"plan": document, "today": today, "newNodes": new})
+    words = {"words": _sentences(document), "unpriced": unpriced_words(document)}
+    return Planned(cluster, planner.context, plan, {"plan": document, **words, "today": today, "newNodes": new})
+
+
+def _sentences(document: PlanDocument) -> tuple[str, ...]:
+    """What `karpool plan` says of a plan; where prices come from stands at the top of the page."""
+    drains = (drain_words(document.drains),) if document.groups else ()
+    return (*summary_words(document), *drains)
 
 
 def cluster_rows(context: DecisionContext) -> dict[str, Any]:

@@ -80,16 +80,10 @@
 
   function totals() {
     const { before, after, savings } = model;
-    const unpriced = Math.max(before.unpricedNodes, after.unpricedNodes);
-    const known = savings.pricePerHour === null ? savings.knownPerHour || null : savings.pricePerHour;
-    const rest = known !== null && savings.pricePerHour === null ? " + ?" : "";
+    const { known, rest, share, month, uncounted } = savedWords(model);
     const cost = alike([before.pricePerHour, after.pricePerHour, known]);
-    const month = known === null ? "?" : number(Math.round(known * 730));
     // What is saved fills the bar, as the number beside it says; of an unknown part nothing does.
     const saved = savings.percent === null ? 0 : Math.max(0, Math.min(100, savings.percent));
-    // Of a whole that is more than what is known, it is less.
-    const atMost = savings.percent && before.unpricedNodes ? "at most " : "";
-    const share = savings.percent === null ? "? %" : `${atMost}${savings.percent.toFixed(1)} %`;
     const bar = element("div.compare", { "aria-hidden": "true" }, element("i"));
     bar.firstChild.style.width = saved + "%";
     const moved = model.commands.reduce((sum, command) => sum + command.moves.length, 0);
@@ -100,7 +94,7 @@
         element("p.label", null, "Saves"),
         element("p.big", null, cost(known) + rest, element("span.pill", null, share)),
         bar,
-        element("p.quiet", null, `${month} $ a month${rest}` + (unpriced ? `; ${plural(unpriced, "node")} of unknown price not counted` : ""))
+        element("p.quiet", null, month + uncounted)
       ),
       card("Price", cost(before.pricePerHour, ""), cost(after.pricePerHour, ""), "$ an hour"),
       card("Nodes", number(before.nodes), number(after.nodes), plural(model.commands.length, "step")),

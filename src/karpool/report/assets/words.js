@@ -41,6 +41,22 @@ function memory(mebibytes) {
   return mebibytes >= 1024 ? +(mebibytes / 1024).toPrecision(4) + " GiB" : +mebibytes.toPrecision(4) + " MiB";
 }
 
+/* What a plan saves, in words. What is known of it is told even if the rest is not, which `rest` says. */
+function savedWords({ before, after, savings }) {
+  const known = savings.pricePerHour === null ? savings.knownPerHour || null : savings.pricePerHour;
+  const rest = known !== null && savings.pricePerHour === null ? " + ?" : "";
+  // Of a whole that is more than what is known, it is less.
+  const atMost = savings.percent && before.unpricedNodes ? "at most " : "";
+  const unpriced = Math.max(before.unpricedNodes, after.unpricedNodes);
+  return {
+    known,
+    rest,
+    share: savings.percent === null ? "? %" : `${atMost}${savings.percent.toFixed(1)} %`,
+    month: `${known === null ? "?" : number(Math.round(known * 730))} $ a month${rest}`,
+    uncounted: unpriced ? `; ${plural(unpriced, "node")} of unknown price not counted` : "",
+  };
+}
+
 function percent(ratio) {
   return Number.isFinite(ratio) ? Math.round(ratio * 100) + " %" : "? %";
 }

@@ -18,6 +18,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.explain import NodeExplanation
 from karpool.disruption.fleet_search.plan_summary import LowerBound
 from karpool.disruption.plan import ClusterTotals, NodeOutcome, Plan, PlanStep
+from karpool.disruption.policies import HAIR
 from karpool.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpool.model.owners import workload_of
 from karpool.model.pod import Pod
@@ -50,10 +51,7 @@ def plan_document(
         nodes=tuple(_verdict(outcome) for outcome in plan.fates),
         unschedulable=tuple(document.Unschedulable(pod=pod, reasons=(why,)) for pod, why in plan.unschedulable),
         lower_bound=_known_bound(plan),
-        curve=tuple(
-            document.CurvePart(step=step, evictions=point.evictions, price_per_hour=point.price)
-            for step, point in enumerate(plan.curve)
-        ),
+        curve=_curve(plan, known=None not in (before.price_per_hour, after.price_per_hour)),
         stops=tuple(
             document.StopPart(
                 code=stop.code, message=stop.message, object=stop.object, node_pool=stop.pool, until=stop.until
@@ -83,6 +81,16 @@ def _origins(plan: Plan, catalog: Catalog) -> tuple[PriceOrigin, ...]:
     new = [replacement for step in plan.steps for replacement in step.command.replacements]
     types = (replacement.instance_types[0] for replacement in new if replacement.price is not None)
     return used_origins(catalog, (outcome.candidate.state.labels for outcome in plan.fates), types)
+
+
+def _curve(plan: Plan, *, known: bool) -> tuple[document.CurvePart, ...]:
+    """The price after each step; `known`: whether a price of nothing is one, and not that of nodes without a price."""
+    return tuple(
+        document.CurvePart(
+            step=step, evictions=point.evictions, price_per_hour=point.price if known or point.price > HAIR else None
+        )
+        for step, point in enumerate(plan.curve)
+    )
 
 
 def _known_bound(plan: Plan) -> document.LowerBoundPart | None:

@@ -16,14 +16,15 @@ _MOST_DOTS: Final = 60
 
 
 def curve_plot(points: Sequence[CurvePart], bound: LowerBoundPart | None) -> str:
-    """The points as a line, and the least possible price as another; empty if nothing is evicted."""
-    if not points or not points[-1].evictions:
+    """The points as a line, and the least possible price as another; empty if nothing is evicted or a price unknown."""
+    prices = [point.price_per_hour for point in points if point.price_per_hour is not None]
+    if len(prices) < len(points) or not points or not points[-1].evictions:
         return ""
-    prices = [point.price_per_hour for point in points] + ([] if bound is None else [bound.price_per_hour])
     across = axis(0, points[-1].evictions, _LEFT, _RIGHT, whole=True)
-    up = axis(0, max(prices), _BOTTOM, _TOP)
+    up = axis(0, max(prices if bound is None else [*prices, bound.price_per_hour]), _BOTTOM, _TOP)
     label = escape(_described(points, bound), quote=True)
-    body = [*_grid(across, up), *_least(up, bound), _line(across, up, points), *_dots(across, up, points)]
+    places = [(across.at(point.evictions), up.at(price)) for point, price in zip(points, prices, strict=True)]
+    body = [*_grid(across, up), *_least(up, bound), _line(places), *_dots(places, points)]
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(body)}</svg>'
 
 
@@ -53,16 +54,15 @@ def _least(up: Axis, bound: LowerBoundPart | None) -> Iterator[str]:
         yield f'<text class="tick" x="{_LEFT + 4}" y="{y - 4}">least possible</text>'
 
 
-def _line(across: Axis, up: Axis, points: Sequence[CurvePart]) -> str:
-    path = "L".join(f"{across.at(point.evictions)} {up.at(point.price_per_hour)}" for point in points)
+def _line(places: Sequence[tuple[float, float]]) -> str:
+    path = "L".join(f"{x} {y}" for x, y in places)
     return f'<path class="falls" d="M{path}"/>'
 
 
-def _dots(across: Axis, up: Axis, points: Sequence[CurvePart]) -> Iterator[str]:
+def _dots(places: Sequence[tuple[float, float]], points: Sequence[CurvePart]) -> Iterator[str]:
     if len(points) > _MOST_DOTS:
         return
-    for point in points:
+    for (x, y), point in zip(places, points, strict=True):
         when = f"After step {point.step}" if point.step else "Today"
         text = f"{when}: {per_hour(point.price_per_hour)}, {count(point.evictions, 'eviction')}"
-        x, y = across.at(point.evictions), up.at(point.price_per_hour)
         yield f'<circle class="dot" cx="{x}" cy="{y}" r="3"><title>{text}</title></circle>'

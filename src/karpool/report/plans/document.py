@@ -140,11 +140,14 @@ class LowerBoundPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class CurvePart(DocumentPart, frozen=True, kw_only=True):
-    """The price after a step, and how many pods were evicted by then; step 0 is the cluster of today."""
+    """The price after a step, and how many pods were evicted by then; step 0 is the cluster of today.
+
+    The price is that of the nodes whose price is known, None if there are none.
+    """
 
     step: int
     evictions: int
-    price_per_hour: float
+    price_per_hour: float | None
 
 
 class StopPart(DocumentPart, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from karpool.report.groups.group_words import drain_words, what_it_is
 from karpool.report.html import about, render_page
 from karpool.report.plans.curve_plot import curve_plot
 from karpool.report.plans.document import Drawing, DrawnNode, DrawnPod, NodeGroupPart, PlanDocument, PlannedCommand
-from karpool.report.plans.plan_words import plan_words, stop_words
+from karpool.report.plans.plan_words import stop_words, summary_words
 from karpool.report.price_words import prices_words
 
 _SCRIPTS: Final = ("words.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
@@ -66,10 +66,8 @@ def _group_row(group: NodeGroupPart) -> str:
 
 def _summary(plan: PlanDocument) -> str:
     """How near the plan comes to the least possible, and the price against evictions; nothing if neither is known."""
-    # Where prices come from stands at the top.
-    told = (text for text in plan_words(plan) if text != prices_words(plan.prices))
-    words = "".join(f"<p>{escape(text)}</p>" for text in told)
-    plot = "" if plan.before.price_per_hour is None else curve_plot(plan.curve, plan.lower_bound)
+    words = "".join(f"<p>{escape(text)}</p>" for text in summary_words(plan))
+    plot = curve_plot(plan.curve, plan.lower_bound)
     if not words and not plot:
         return ""
     return (

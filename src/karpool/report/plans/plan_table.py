@@ -13,7 +13,7 @@ from karpool.report.formatting import amounts, count, names_of, per_hour, ratio,
 from karpool.report.groups.group_table import print_groups
 from karpool.report.groups.suggestion_table import print_suggestions
 from karpool.report.plans.document import NodeVerdict, PlanDocument, PlannedCommand, ReplacementPart
-from karpool.report.plans.plan_words import nothing_words, plan_words, price_row, stop_words, who_names_prices
+from karpool.report.plans.plan_words import nothing_words, plan_words, price_row, stop_words, unpriced_words
 from karpool.report.reason_table import print_reasons, reason_lines
 from karpool.report.table_layout import TableColumn
 from karpool.report.terminal import Cell, Screen, right, wrapped
@@ -69,10 +69,7 @@ def _summary(plan: PlanDocument, screen: Screen) -> None:
             ("", "", "", "", price.saved_per_month),
         ),
     )
-    unpriced = max(before.unpriced_nodes, after.unpriced_nodes)
-    if unpriced:
-        screen.line(f"{count(unpriced, 'node')} of unknown price not counted{who_names_prices(plan)}.")
-    for text in plan_words(plan):
+    for text in filter(None, (unpriced_words(plan), *plan_words(plan))):
         screen.line(text)
 
 

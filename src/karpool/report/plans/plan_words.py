@@ -38,13 +38,17 @@ _STOPS_SHOWN: Final = 5
 
 def plan_words(plan: PlanDocument) -> tuple[str, ...]:
     """Sentences about bound, curve, forecast, rates, each buffer, and prices; none where there is nothing to say."""
+    return (*summary_words(plan), *filter(None, [prices_words(plan.prices)]))
+
+
+def summary_words(plan: PlanDocument) -> tuple[str, ...]:
+    """The same for pages that say elsewhere where prices come from."""
     sentences = (
         bound_words(plan.lower_bound, unpriced=plan.after.unpriced_nodes > 0),
         curve_words(plan),
         forecast_words(plan.forecast),
         pace_words(plan),
         *map(buffer_words, plan.buffers),
-        prices_words(plan.prices),
     )
     return tuple(text for text in sentences if text)
 
@@ -178,19 +182,27 @@ def blocker_words(blocker: BlockerPart) -> str:
 def curve_words(plan: PlanDocument) -> str:
     """What about half of the evictions would save, if the plan evicts pods in several steps."""
     points = plan.curve
-    most = points[-1].evictions if points else 0
+    prices = [point.price_per_hour for point in points if point.price_per_hour is not None]
+    if not points or len(prices) < len(points) or plan.savings.price_per_hour is None:
+        return ""
+    most, saved = points[-1].evictions, prices[0] - prices[-1]
     between = [point for point in points if 0 < point.evictions < most]
-    saved = points[0].price_per_hour - points[-1].price_per_hour if points else 0.0
-    if not between or saved <= 0 or plan.savings.price_per_hour is None:
+    if not between or saved <= 0:
         return ""
     # Steps that evict nothing come for nothing: of those with as many evictions, the last.
     half = min(between, key=lambda point: (abs(2 * point.evictions - most), -point.step))
-    share = 100 * (points[0].price_per_hour - half.price_per_hour) / saved
+    share = 100 * (prices[0] - prices[half.step]) / saved
     steps = "step 1" if half.step == 1 else f"steps 1 to {half.step:,}"
     return f"The first {half.evictions:,} of {most:,} evictions ({steps}) bring {share:.0f} % of the savings."
 
 
-def who_names_prices(plan: PlanDocument) -> str:
+def unpriced_words(plan: PlanDocument) -> str:
+    """How many nodes no price speaks of, and how their prices could be told; empty if all are known."""
+    unpriced = max(plan.before.unpriced_nodes, plan.after.unpriced_nodes)
+    return f"{count(unpriced, 'node')} of unknown price not counted{_who_names_prices(plan)}." if unpriced else ""
+
+
+def _who_names_prices(plan: PlanDocument) -> str:
     """How the prices that are unknown could be told; empty if nothing can, as for Fargate."""
     lost = [node for node in plan.nodes if node.price_per_hour is None and node.managed_by not in _UNSOLD]
     typed = any(node.instance_type for node in lost)

@@ -71,15 +71,15 @@ export class BlockersView {
     const best = worth[0];
     const most = Math.max(1e-9, ...worth.map((lift) => lift.atLeast));
     const held = lifts.length;
-    const cost = alike(lifts.flatMap((lift) => (lift.computed ? [lift.savingsPerHour] : [lift.atLeast || null, lift.atMost])));
+    const cost = alike([found.today.priceBefore, ...lifts.flatMap((lift) => (lift.computed ? [lift.savingsPerHour] : [lift.atLeast || null, lift.atMost]))]);
     this.body.replaceChildren(
       element(
         "section.totals.four",
         { "aria-label": "Blockers in short" },
-        card(busy && best ? "Worth most so far" : "Worth most", best ? (best.computed ? "" : "≥ ") + cost(best.atLeast) : busy ? "…" : "nothing", best ? [perMonth(best.atLeast), element("br"), best.name || best.blockers[0].object] : busy ? "being worked out" : "no single blocker keeps money where it is", ".hero"),
-        card("Blockers", number(held), `${number(worth.length)} worth something alone${busy ? " so far" : ""}`),
+        hero(found, best, busy, cost),
+        card("Blockers", number(held), found.today.priceBefore === null ? "of unknown worth" : `${number(worth.length)} worth something alone${busy ? " so far" : ""}`),
         card("Nodes held", number(found.held), `of ${plural(found.today.nodesAfter, "node")} after today's plan`),
-        card("After today's plan", today(found.today.priceAfter), `now ${today(found.today.priceBefore)}`)
+        card("After today's plan", today(found.today.priceAfter), `now ${today(found.today.priceBefore)}${found.today.unpricedNodes ? `; ${plural(found.today.unpricedNodes, "node")} of unknown price not counted` : ""}`)
       ),
       element(
         "section.card",
@@ -122,7 +122,7 @@ export class BlockersView {
     const shown = lift.lift.slice(0, 3).map((words) => element("div", null, words));
     if (lift.lift.length > 3) shown.push(element("div.quiet", null, `and ${number(lift.lift.length - 3)} more`));
     const knobs = JSON.stringify(lift.knobs);
-    if (knobs.length < 5000) shown.push(element("a.link", { href: "#what-if?" + new URLSearchParams({ knobs }) }, "Try it"));
+    if (knobs.length < 5000 && lift.atMost !== 0) shown.push(element("a.link", { href: "#what-if?" + new URLSearchParams({ knobs }) }, "Try it"));
     return shown;
   }
 }
@@ -137,7 +137,21 @@ function what(lift) {
   else more.push(element("div.quiet", null, `${first.code}: ${first.message.startsWith(first.object + " ") ? first.message.slice(first.object.length + 1) : first.message}`));
   const owners = [...workloads.filter((name) => name !== first.object).slice(0, 3), ...(workloads.length ? [] : namespaces.slice(0, 3))];
   if (owners.length) more.push(element("div.quiet", null, `for ${owners.join(", ")}${workloads.length > 3 ? ` and ${number(workloads.length - 3)} more` : ""}`));
-  return [element("b", null, element("bdi", null, lift.name || first.object)), ...more];
+  return [element("b", null, element("bdi", null, calledOf(lift))), ...more];
+}
+
+/* A node that nobody manages has no object to blame. */
+function calledOf(lift) {
+  const [first] = lift.blockers;
+  return lift.name || first.object || (first.code === "NotManaged" ? "nodes without a pool" : spaced(first.code));
+}
+
+function hero({ today }, best, busy, cost) {
+  const title = busy && best ? "Worth most so far" : "Worth most";
+  if (best) return card(title, (best.computed ? "" : "≥ ") + cost(best.atLeast), [perMonth(best.atLeast), element("br"), calledOf(best)], ".hero");
+  if (today.nodesBefore && today.priceBefore === null) return card(title, "?", "What nodes cost is not known, so nobody can say what lifting anything is worth.", ".hero");
+  if (busy) return card(title, "…", "being worked out", ".hero");
+  return card(title, "nothing", `no single blocker keeps ${today.unpricedNodes ? "known " : ""}money where it is`, ".hero");
 }
 
 function signed(count) {
@@ -154,7 +168,7 @@ function fewer({ nodesFewer, atLeast }) {
 function worthOf(lift, most, cost) {
   const bar = element("span.type-bar", { "aria-hidden": "true" }, element("i.c2"));
   bar.firstChild.style.width = (100 * (lift.atLeast || 0)) / most + "%";
-  if (lift.computed) return [lift.savingsPerHour > 0 ? element("b", null, cost(lift.savingsPerHour)) : "0 alone", bar];
+  if (lift.computed || lift.atMost === 0) return [lift.savingsPerHour > 0 ? element("b", null, cost(lift.savingsPerHour)) : "0 alone", bar];
   const upTo = lift.atMost === null ? "?" : cost(lift.atMost);
   if (lift.search === null) return element("span.quiet", null, lift.atMost === null ? "?" : `≤ ${upTo}`);
   return [element("span", null, `≥ ${lift.atLeast > 0 ? cost(lift.atLeast) : "0"}, ≤ ${upTo}`), element("div.quiet", null, "not looked for longer yet"), bar];

@@ -1,7 +1,7 @@
 /* Who pays: what the cluster costs each namespace, workload or team, before the plan and after it. */
 
 import { ask } from "./live.js";
-import { card, choice, labelField, moment, nobodyHas, perMonth, table, working } from "./controls.js";
+import { card, choice, download, labelField, moment, nobodyHas, perMonth, table, working } from "./controls.js";
 import { commonLabel } from "./blockers_view.js";
 
 const GROUPS = [["namespace", "Namespaces"], ["workload", "Workloads"], ["label", "By label"]];
@@ -53,13 +53,13 @@ export class CostsView {
     try {
       const said = await ask(this.page.live, "costs", { by, plan: answer ? answer.plan.time : "" }, { progress: busy.progress, signal: asking.signal });
       this.time = said.time;
-      this.show(said.costs, said.time);
+      this.show(said.costs, said.time, said.csv);
     } catch (problem) {
       if (problem.name !== "AbortError") this.body.replaceChildren(element("section.card.problem", { role: "alert" }, problem.message));
     }
   }
 
-  show(costs, time) {
+  show(costs, time, csv) {
     const price = (part) => part.pricePerHour;
     const whole = costs.total.before.pricePerHour;
     const most = Math.max(1e-9, ...[...costs.groups, costs.idle].map((group) => Math.max(price(group.before) || 0, price(group.after) || 0)));
@@ -82,7 +82,7 @@ export class CostsView {
       element(
         "section.card",
         { "aria-labelledby": "costs-title" },
-        element("h2", { id: "costs-title" }, "Who pays"),
+        element("div.card-head", null, element("h2", { id: "costs-title" }, "Who pays"), element("button.more", { type: "button", onclick: () => download("costs.csv", csv, "text/csv") }, "Save as CSV")),
         element("p.quiet", null, `Each node's price is shared by what pods ask for; what nobody asks for is idle. Planned as of ${moment(time)}.`),
         costs.by === "label" && costs.groups.every((group) => !group.name) ? nobodyHas(costs.label, this.page.live.fleet, (label) => this.take(label)) : "",
         table(
@@ -94,8 +94,8 @@ export class CostsView {
             { words: "Share", number: true, cell: (group) => percent(part(price(group.before), whole)) },
             { words: "After the plan", number: true, cell: (group) => [known(group.after, cost), group.whole ? "" : bar(group.after, most, group.apart ? "c10" : "c2")] },
             { words: "Change", number: true, cell: (group) => change(group, changes) },
-            { words: "A month, today", number: true, cell: (group) => aMonth(price(group.before)) },
-            { words: "After the plan, a month", number: true, cell: (group) => aMonth(price(group.after)) },
+            { words: "A month, today", number: true, cell: (group) => aMonth(group.before) },
+            { words: "After the plan, a month", number: true, cell: (group) => aMonth(group.after) },
             { words: "Change, a month", number: true, cell: (group) => monthlyChange(group) },
           ],
           rows,
@@ -112,8 +112,8 @@ function heading(costs) {
 }
 
 /* What is known of it; of the rest it is only said that there is more. */
-function known(part, cost) {
-  return cost(part.pricePerHour) + (part.unpriced && part.pricePerHour !== null ? " + ?" : "");
+function known(part, words) {
+  return words(part.pricePerHour) + (part.unpriced && part.pricePerHour !== null ? " + ?" : "");
 }
 
 /* By how much less a group pays after the plan; null where that is not known. */
@@ -127,8 +127,8 @@ function part(price, whole) {
   return whole ? price / whole : 0;
 }
 
-function aMonth(price) {
-  return perMonth(price).replace(" a month", "");
+function aMonth(part) {
+  return known(part, (price) => perMonth(price).replace(" a month", ""));
 }
 
 function change(group, cost) {

@@ -210,9 +210,9 @@ export class FleetView {
     const amount = (value) => (this.page.live.complete ? number(Math.round(value)) : "…");
     const asked = (part, whole) => (this.page.live.complete ? percent(whole ? part / whole : NaN) : "…");
     const { planned } = this.page;
-    const saved = planned.answer ? planned.answer.plan.savings : null;
+    const saved = planned.answer ? savedWords(planned.answer.plan) : null;
     const waiting = this.fleet.pending.size;
-    const gain = saved && saved.pricePerHour > 0 ? saved.pricePerHour : null;
+    const gain = saved && saved.known > 0 ? saved.known : null;
     const cost = alike([sum.known ? sum.price : null, gain]);
     this.totals.replaceChildren(
       card("Price", [cost(sum.known ? sum.price : null), this.prices.length > 2 ? spark(this.prices, `Price since this page was opened: from ${money(this.prices[0])} to ${money(rounded)}`) : null].filter(Boolean), perMonth(sum.known ? sum.price : null) + (sum.unpriced ? `; ${plural(sum.unpriced, "node")} of unknown price not counted` : ""), ".hero"),
@@ -222,7 +222,7 @@ export class FleetView {
       card("Memory asked for", asked(sum.askedMemory, sum.memory), [meter("", sum.askedMemory, sum.memory), ` ${amount(sum.askedMemory / 1024)} of ${number(Math.round(sum.memory / 1024))} GiB`])
     );
     if (gain !== null) {
-      const link = element("a.link.saves", { href: "#plan" }, `The plan saves ${cost(gain)} (${saved.percent === null ? "?" : saved.percent.toFixed(1)} %)`);
+      const link = element("a.link.saves", { href: "#plan" }, `The plan saves ${cost(gain)}${saved.rest} (${saved.share}), ${saved.month}`);
       this.totals.firstChild.append(link);
     }
   }

@@ -64,7 +64,7 @@ class Page {
     this.view = null;
     this.places = new Map();
     this.live = new Live(cluster, (what, about) => this.told(what, about));
-    this.planned = new Planned(this.live, () => this.view && this.view.refresh());
+    this.planned = new Planned(this.live, () => (this.notices(), this.view && this.view.refresh()));
     this.live.start();
     this.head();
   }
@@ -143,7 +143,8 @@ class Page {
   }
 
   notices() {
-    const said = [this.problem, ...((this.live.about && this.live.about.warnings) || [])].filter(Boolean);
+    const { answer } = this.planned;
+    const said = [this.problem, ...((this.live.about && this.live.about.warnings) || []), answer && answer.unpriced].filter(Boolean);
     const card = byId("notices");
     const key = said.join("\n");
     if (card.dataset.key === key) return;

@@ -2,10 +2,11 @@
 
 import { Blocks, firstZoom, SIZES } from "./blocks.js";
 import { axisMoney, chart } from "./chart.js";
-import { card, clock, moment, perMonth, say, table, working } from "./controls.js";
+import { card, clock, moment, say, table, working } from "./controls.js";
 import { byName, share } from "./fleet.js";
 import { drawMoves } from "./moves.js";
 import { heat, HEAT_WORDS, namespaceLegend, ranked } from "./palette.js";
+import { aboveLeast, groupsTable, summary } from "./plan_summary.js";
 import { Stepped } from "./stepped.js";
 
 const PLAY_MS = 1100;
@@ -62,11 +63,11 @@ export class PlanView {
     this.blocksRoot = element("div.pools");
     this.zoom = firstZoom(this.stepped.all.length);
     this.ranks = ranked(this.stepped.fleet.pods.values(), "namespace");
-    const parts = [this.totals(plan), this.notes(plan)];
+    const parts = [this.totals(plan), this.notes(plan), summary(this.shown)];
     if (plan.commands.length) parts.push(this.scrubber(plan));
     else parts.push(element("section.card", null, element("p", null, plan.before.nodes ? "Nothing to do at this time; below is why each node stays." : "There are no nodes, so there is nothing to plan.")));
     if (this.stepped.all.length) parts.push(this.legend());
-    parts.push(this.blocksRoot, this.types(plan), this.reasons(plan));
+    parts.push(this.blocksRoot, this.types(plan), groupsTable(plan), this.reasons(plan));
     this.root.replaceChildren(...parts.filter(Boolean));
     this.blocks = new Blocks(this.blocksRoot, this.look(), {
       open: (node, pod) => this.page.explain(pod ? { pod } : { node: this.page.live.fleet.byName.get(node.name) || node }),
@@ -90,19 +91,18 @@ export class PlanView {
   }
 
   totals(plan) {
-    const { before, after, savings, lowerBound } = plan;
-    const known = savings.pricePerHour === null ? savings.knownPerHour || null : savings.pricePerHour;
-    const rest = known !== null && savings.pricePerHour === null ? " + ?" : "";
+    const { before, after, lowerBound } = plan;
+    const { known, rest, share: part, month, uncounted } = savedWords(plan);
     const arrow = (a, b) => [element("span.was", null, a), element("span.arrow", { "aria-label": "to" }, "→"), b];
     const cost = alike([before.pricePerHour, after.pricePerHour, known, lowerBound && lowerBound.pricePerHour]);
     const evicted = plan.curve.length ? plan.curve.at(-1).evictions : 0;
     const bound = lowerBound
-      ? card("Least possible", cost(lowerBound.pricePerHour), lowerBound.distancePercent === null ? "how far above it the plan ends is not known" : `the plan ends ${lowerBound.distancePercent.toFixed(1)} % above`)
+      ? card("Least possible", cost(lowerBound.pricePerHour), aboveLeast(lowerBound) + (after.unpricedNodes ? "; for nodes of known price" : ""))
       : card("Least possible", "?", "not proven for this cluster");
     return element(
       "section.totals.five",
       { "aria-label": "What the plan saves" },
-      card("Saves", [cost(known) + rest, element("span.pill", null, savings.percent === null ? "? %" : savings.percent.toFixed(1) + " %")], perMonth(known) + rest, ".hero"),
+      card("Saves", [cost(known) + rest, element("span.pill", null, part)], month + uncounted, ".hero"),
       card("Price", arrow(cost(before.pricePerHour, ""), cost(after.pricePerHour, "")), "$ an hour"),
       card("Nodes", arrow(number(before.nodes), number(after.nodes)), plural(plan.commands.length, "step")),
       card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}, without those of DaemonSets`),
@@ -147,7 +147,7 @@ export class PlanView {
   }
 
   drawCurve(plan) {
-    if (plan.curve.length < 2) return element("div", null, element("p.quiet", null, "The price after each step is not known: a node has no price."), element("div.slider", null, this.range));
+    if (plan.curve.length < 2 || plan.curve.some((point) => point.pricePerHour === null)) return element("div", null, element("p.quiet", null, "The price after each step is not known: a node has no price."), element("div.slider", null, this.range));
     const points = plan.curve.map((point) => [point.step, point.pricePerHour]);
     const whole = (value) => (Number.isInteger(value) ? number(value) : "");
     const [across, wide] = [this.root.clientWidth - 34, window.innerWidth > 1080];
@@ -181,7 +181,7 @@ export class PlanView {
     const point = plan.curve[step];
     this.where.replaceChildren(
       element("b", null, step === 0 ? "Today" : `After step ${number(step)} of ${number(plan.commands.length)}`),
-      `: ${plural(sum.nodes, "node")}, ${money(sum.known ? sum.price : null)}` + (point ? `, ${plural(point.evictions, "eviction")}` : "")
+      `: ${plural(sum.nodes, "node")}, ${money(sum.known ? sum.price : null)}${sum.known && sum.unpriced ? " + ?" : ""}` + (point ? `, ${plural(point.evictions, "eviction")}` : "")
     );
     const next = plan.commands[step === 0 ? 0 : step - 1];
     this.details.replaceChildren(...commandWords(next, step === 0, (about) => this.page.explain(about), this.page.live.fleet).filter(Boolean));
@@ -273,7 +273,8 @@ export class PlanView {
       return made;
     };
     const cost = alike(rows.flatMap((row) => [row.before.price, row.after.price]));
-    const cell = (part) => (part.nodes ? `${number(part.nodes)} · ${part.known ? cost(part.price) : "? $/h"}` : "none");
+    const priceOf = (part) => (part.unpriced === part.nodes ? "? $/h" : cost(part.price) + (part.unpriced ? " + ?" : ""));
+    const cell = (part) => (part.nodes ? `${number(part.nodes)} · ${priceOf(part)}` : "none");
     return element(
       "section.card.types",
       { "aria-labelledby": "types-title" },
@@ -284,7 +285,7 @@ export class PlanView {
           { words: "Instance type", cell: (row) => element("bdi", null, row.type) },
           { words: "Before", number: true, cell: (row) => [cell(row.before), bar(row.before, "c10")] },
           { words: "After", number: true, cell: (row) => [cell(row.after), bar(row.after, "c0")] },
-          { words: "Change", number: true, cell: (row) => element("span" + (row.after.price < row.before.price ? ".saved" : ""), null, signed(row.after.price - row.before.price, cost)) },
+          { words: "Change", number: true, cell: (row) => changed(row, cost) },
         ],
         rows
       )
@@ -325,9 +326,13 @@ export class PlanView {
   }
 }
 
-function signed(value, cost) {
+/* What a type costs more or less; nobody knows where other nodes of unknown price are left. */
+function changed({ before, after }, cost) {
+  const value = after.price - before.price;
+  const same = before.nodes === after.nodes && before.unpriced === after.unpriced;
+  if ((before.unpriced || after.unpriced) && !same) return "?";
   if (Math.abs(value) < 1e-9) return "0";
-  return (value < 0 ? "−" : "+") + cost(Math.abs(value));
+  return element("span" + (value < 0 ? ".saved" : ""), null, (value < 0 ? "−" : "+") + cost(Math.abs(value)));
 }
 
 /* Nodes and prices by type, today and at the end. */
@@ -339,7 +344,7 @@ function fleetByType(plan, stepped) {
     const part = rows.get(name)[when];
     part.nodes += 1;
     part.price += price || 0;
-    part.known = part.known && price !== null;
+    part.unpriced += price === null ? 1 : 0;
   };
   for (const node of stepped.all) count(node.type, node.price, "before");
   const at = stepped.step;
@@ -350,7 +355,7 @@ function fleetByType(plan, stepped) {
 }
 
 function none() {
-  return { nodes: 0, price: 0, known: true };
+  return { nodes: 0, price: 0, unpriced: 0 };
 }
 
 /* A step in words, with what it moves. */
