@@ -152,6 +152,7 @@ def test_the_plan_goes_step_by_step(opened: Opened) -> None:
     assert "0.67 $/h" in page.locator(".totals").inner_text()
     where = page.locator(".where")
     expect(where).to_contain_text("Today: 12 nodes, 2.23 $/h")
+    page.locator(".pool", has_text="batch").first.evaluate("pool => pool.scrollIntoView()")  # drawn when it is seen
     expect(page.locator(".badge", has_text="goes next")).to_have_count(1)
     page.get_by_label("Next step").click()
     expect(where).to_contain_text("After step 1 of")
