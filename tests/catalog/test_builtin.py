@@ -11,6 +11,7 @@ from tests.tables import row, table
 import karpool.catalog
 from karpool.catalog.builtin import cloud_types
 from karpool.catalog.instance_types import Catalog, InstanceType
+from karpool.catalog.notices import unlisted_zones
 from karpool.catalog.places import CloudRegion, ZoneName
 from karpool.catalog.price_data import CLOUDS, origins, region_prices
 from karpool.catalog.pricing import node_price
@@ -196,3 +197,22 @@ def test_new_nodes_come_in_the_zones_that_a_cluster_is_in_once_it_shows_several(
     sold = [offering for offering in offerings if offering.capacity_type == ON_DEMAND]
     assert {offering.zone[-1] for offering in sold if offering.available} == set(launched)
     assert all(offering.price for offering in sold)
+
+
+def test_a_zone_id_that_is_of_no_zone_of_the_region_is_not_known_and_spot_can_be_had_there() -> None:
+    listed = region_prices("aws", "eu-central-1")
+    assert listed is not None
+    entry = types("aws", "eu-central-1", ("eu-central-1a", "use1-az1"))["c5.xlarge"]
+    there = [o for o in entry.offerings if o.zone == "eu-central-1a" and o.capacity_type == SPOT]
+    assert [offering.available for offering in there] == [True]
+    prices = [price for zone, price in listed.types["c5.xlarge"].spot.items() if zone.count("-") == 1]
+    assert there[0].price == median(prices)
+
+
+def test_a_zone_id_that_no_price_list_has_is_told_once() -> None:
+    shown = (ZoneName("eu-central-1a", "use1-az1"), ZoneName("eu-central-1b", "euc1-az2"))
+    catalog = open_catalog(places=(CloudRegion("aws", "eu-central-1", shown),))
+    (told,) = unlisted_zones(catalog)
+    assert told.startswith("no price list of aws eu-central-1 has the zone use1-az1, which nodes show: spot prices")
+    others = (CloudRegion("aws", "eu-central-1", shown[1:]), CloudRegion("gcp", "us-central1"))
+    assert list(unlisted_zones(open_catalog(places=others))) == []

@@ -107,6 +107,12 @@ def _in_use(place: CloudRegion) -> frozenset[str]:
     return shown if len(shown) > 1 else frozenset()
 
 
+def unlisted_zones(listed: PriceList, place: CloudRegion) -> tuple[ZoneName, ...]:
+    """The zones whose ids, as nodes show them, are not in the price list of their region."""
+    prices = listed.prices(place.region) if place.cloud == AWS else None
+    return () if prices is None else tuple(zone for zone in place.zones if zone.id and zone.id not in prices.zones)
+
+
 def _aws_zones(place: CloudRegion, prices: RegionPrices | None) -> tuple[ZoneName, ...]:
     """The zones that an account may see in a region: those that its nodes name, and the usual letters.
 
@@ -198,8 +204,8 @@ def _offerings(cloud: str, name: str, market: _Market, *, named: bool) -> Iterat
         if here:
             on_demand = None if elsewhere else sold.on_demand
             yield Offering(_sold_in(zone, ON_DEMAND, region, ids=ids), on_demand)
-        # AWS names zones by account: without its id nobody knows which one of the price list a zone is.
-        known = cloud == GCP or zone.id or elsewhere
+        # AWS names zones by account: without an id that the price list has, nobody knows which one of it a zone is.
+        known = cloud == GCP or zone.id in market.prices.zones or elsewhere
         if (zone.id or zone.name) in sold.spot if known else of_region:
             price = sold.spot[zone.id or zone.name] if known else usual
             yield Offering(_sold_in(zone, SPOT, region, ids=ids), price)

@@ -113,6 +113,8 @@ class PriceOrigin(NamedTuple):
     """Whether there are prices at all: of some regions only the machines are known."""
     discounts: tuple[str, ...] = ()
     """The user's discounts that are taken off some of these prices, as they are written."""
+    unlisted_zones: tuple[str, ...] = ()
+    """The ids of zones that nodes show and the price list of their region does not have."""
 
 
 @dataclass(frozen=True)

@@ -36,3 +36,14 @@ def unpriced_regions(catalog: Catalog) -> Iterator[str]:
                 f"no price list covers {where}: what nodes cost there is not known;"
                 f" --price can say it, a price of --groups, or --catalog with what `{update}` writes"
             )
+
+
+def unlisted_zones(catalog: Catalog) -> Iterator[str]:
+    """Zones that nodes name by ids which the price list of their region does not have."""
+    for origin in catalog.origins:
+        if origin.unlisted_zones:
+            listed = ", ".join(origin.unlisted_zones)
+            yield (
+                f"no price list of {origin.cloud} {origin.region} has the zone {listed}, which nodes show:"
+                " spot prices there are the median of the region"
+            )

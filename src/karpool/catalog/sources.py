@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from karpool.catalog import kwok, sample
-from karpool.catalog.builtin import KubeletSettings, cloud_types, listed_types
+from karpool.catalog.builtin import KubeletSettings, cloud_types, listed_types, unlisted_zones
 from karpool.catalog.discounts import check_types, parse_discounts, with_discounts
 from karpool.catalog.instance_types import Catalog, InstanceType, PriceOrigin
 from karpool.catalog.kwok_file import read_types
@@ -102,7 +102,10 @@ def _origins(listed: PriceList, places: Iterable[CloudRegion]) -> tuple[PriceOri
     for place in places:
         covered = place.region in listed.regions
         date = listed.date if covered else ""
-        found.append(PriceOrigin(listed.source, listed.cloud, place.region, date, known=covered))
+        unlisted = tuple(sorted({zone.id for zone in unlisted_zones(listed, place)}))
+        found.append(
+            PriceOrigin(listed.source, listed.cloud, place.region, date, known=covered, unlisted_zones=unlisted)
+        )
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
-from karpool.catalog.notices import idle_discounts, unmet_labels, unpriced_regions
+from karpool.catalog.notices import idle_discounts, unlisted_zones, unmet_labels, unpriced_regions
 from karpool.catalog.overlays import with_overlays
 from karpool.cli.errors import say
 from karpool.cli.live_cluster import Purpose, context_name, read_live
@@ -177,6 +177,7 @@ def input_notices(objects: Objects, catalog: Catalog, opener: CatalogOpener, *, 
     yield from map(str, stray_settings(objects))
     yield from unmet_labels(objects.node_pools, catalog)
     yield from unpriced_regions(catalog)
+    yield from unlisted_zones(catalog)
 
 
 def _stray_pauses(objects: Objects, settings: DisruptionSettings) -> Iterator[str]:

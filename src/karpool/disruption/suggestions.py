@@ -5,18 +5,19 @@ move to other machines drains every node once.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog
+from karpool.catalog.machines import AMD_GPU, GPU
 from karpool.catalog.places import place_of
 from karpool.cluster.node_groups import memberships
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.methods.replacements import ReplacementFinder
+from karpool.disruption.policies import HAIR
+from karpool.disruption.suggested_fleets import FleetFinder, SuggestedFleet
 from karpool.model import labels as names
 from karpool.model.node_group import GroupMember, NodeGroup
 from karpool.model.nodepool import (
@@ -30,7 +31,6 @@ from karpool.model.nodepool import (
 )
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
-from karpool.packing.kernels.columns import UNPLACED
 from karpool.wire.objects import Metadata
 
 MakeContext = Callable[[Objects], DecisionContext]
@@ -74,24 +74,7 @@ _PROVIDERS: Final = (
     ),
 )
 _GPU: Final = "gpu-name"
-_MOST_TYPES: Final = 4
 _LONGEST_NAME: Final = 40
-
-
-@dataclass(frozen=True, slots=True)
-class SuggestedFleet:
-    """New nodes: how many of each type, what they cost together, and how many pods find no place.
-
-    The price is None where that of a machine is unknown, and where pods find no place: then it would not hold them.
-    """
-
-    types: tuple[tuple[str, int], ...]
-    price: float | None
-    unplaced: int
-
-    @property
-    def nodes(self) -> int:
-        return sum(count for _, count in self.types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,31 +138,47 @@ class _Suggester:
         alike: dict[tuple[object, ...], list[NodeGroup]] = {}
         for group in self.groups:
             labels = self._asked_labels(group)
+            # A place on demand is another thing than one on spot, and a GPU another than a core.
             key = (
                 self._places(group),
                 tuple(group.spec.template.spec.taints),
                 tuple(sorted(labels.items())),
                 _arch(group),
+                group.capacity_types,
+                self._devices(group),
             )
             alike.setdefault(key, []).append(group)
-        pools = [self._pool(together) for together in alike.values() if any(map(self._known, together))]
-        return Suggestions(tuple(pools), tuple(found for pool in pools for found in self._other_machines(pool)))
+        found = [self._suggested(together) for together in alike.values() if any(map(self._known, together))]
+        return Suggestions(tuple(pool for pool, _ in found), tuple(group for _, groups in found for group in groups))
+
+    def _suggested(self, groups: Sequence[NodeGroup]) -> tuple[PoolSuggestion, list[GroupSuggestion]]:
+        """A NodePool in the place of groups, and for each of them another machine type."""
+        nodes = [node for group in groups for node in self.members[group.name]]
+        pool = self._node_pool(groups)
+        finder = self._finder(pool, nodes)
+        fleet = finder.cheapest({kind for group in groups for kind in group.instance_types})
+        named = tuple(group.name for group in groups)
+        suggestion = PoolSuggestion(pool, named, len(nodes), self._price(nodes), fleet)
+        others = (self._other_machines(group, finder.usable) for group in groups)
+        return suggestion, [found for found in others if found is not None]
 
     def _places(self, group: NodeGroup) -> frozenset[tuple[str, str]]:
         """The clouds and regions of a group: no node class launches machines of two."""
         places = (self.places[name] for name in self.members[group.name])
         return frozenset(place for place in places if any(place))
 
+    def _devices(self, group: NodeGroup) -> frozenset[str]:
+        """The GPUs of a group's machines: their names where labels tell them, and the resources that they are."""
+        entries = [entry for kind in group.instance_types if (entry := self.catalog.by_name.get(kind)) is not None]
+        keys = [provider.prefix + _GPU for provider in _PROVIDERS]
+        told = [entry.requirements[key].values for entry in entries for key in keys if key in entry.requirements]
+        resources = {name for entry in entries for name in entry.capacity if name in (GPU, AMD_GPU)}
+        return frozenset(resources).union(*told)
+
     def _known(self, group: NodeGroup) -> bool:
         """Whether anybody sells machines like those of a group, as far as is known."""
         entries = (self.catalog.by_name.get(kind) for kind in group.instance_types)
         return any(entry is not None and not entry.observed for entry in entries)
-
-    def _pool(self, groups: Sequence[NodeGroup]) -> PoolSuggestion:
-        nodes = [node for group in groups for node in self.members[group.name]]
-        pool = self._node_pool(groups)
-        fleet = self._fleet(pool, nodes)
-        return PoolSuggestion(pool, tuple(group.name for group in groups), len(nodes), self._price(nodes), fleet)
 
     def _node_pool(self, groups: Sequence[NodeGroup]) -> NodePool:
         """A NodePool for the pods of groups that have the same taints, architecture and labels that pods ask for."""
@@ -245,53 +244,29 @@ class _Suggester:
         labels = group.spec.template.metadata.labels
         return {key: labels[key] for key in sorted(asked & labels.keys()) if key not in names.WELL_KNOWN}
 
-    def _other_machines(self, suggestion: PoolSuggestion) -> list[GroupSuggestion]:
-        """For each group the machine type that holds its pods for the least, if that is less than today."""
-        kinds = [kind for kind, _ in suggestion.fleet.types[:_MOST_TYPES]]
-        found = []
-        for name in suggestion.groups:
-            group = next(group for group in self.groups if group.name == name)
-            today = self._price(self.members[name])
-            tried = [self._fleet(self._of_type(group, kind), self.members[name]) for kind in kinds]
-            cheaper = [
-                fleet
-                for fleet in tried
-                if fleet.price is not None and not fleet.unplaced and today is not None and fleet.price < today
-            ]
-            if cheaper:
-                best = min(cheaper, key=lambda fleet: (fleet.price or 0.0, fleet.types))
-                found.append(GroupSuggestion(name, len(self.members[name]), today, best))
-        return found
+    def _other_machines(self, group: NodeGroup, allowed: Collection[str]) -> GroupSuggestion | None:
+        """The machine type that holds the pods of a group for the least, if that is another one and less than today."""
+        nodes = self.members[group.name]
+        today = self._price(nodes)
+        fleet = self._finder(self._of_any_type(group), nodes).cheapest_of_one_type(allowed)
+        if fleet is None or fleet.price is None or today is None or fleet.price >= today - HAIR:
+            return None
+        if {kind for kind, _ in fleet.types} <= set(group.instance_types):
+            return None
+        return GroupSuggestion(group.name, len(nodes), today, fleet)
 
-    def _of_type(self, group: NodeGroup, kind: str) -> NodePool:
-        """The group as if its machines were of another type: without what its labels say of the type of today."""
+    def _of_any_type(self, group: NodeGroup) -> NodePool:
+        """The group as if its machines could be of any type: without what its labels say of the type of today."""
         template = group.spec.template
-        others = tuple(rule for rule in template.spec.requirements if rule.key != names.INSTANCE_TYPE)
-        rules = (*others, PoolRequirement(names.INSTANCE_TYPE, "In", (kind,)))
+        rules = tuple(rule for rule in template.spec.requirements if rule.key != names.INSTANCE_TYPE)
         spec = TemplateSpec(requirements=rules, taints=template.spec.taints)
         of_types = names.WELL_KNOWN | {key for entry in self.catalog.types for key in entry.requirements}
         labels = {key: value for key, value in template.metadata.labels.items() if key not in of_types}
         made = PoolTemplate(metadata=TemplateMetadata(labels=labels), spec=spec)
         return NodePool(metadata=Metadata(name=group.name), spec=NodePoolSpec(template=made))
 
-    def _fleet(self, pool: NodePool, nodes: Sequence[str]) -> SuggestedFleet:
-        """The new nodes of a pool that hold all pods of some nodes that need a place."""
-        context = self._make_context(replace(self.plain, node_pools=(pool,)))
-        snapshot = context.snapshot
-        rows = [snapshot.nodes.rows[name] for name in nodes]
-        pods = [at for row in rows for at in snapshot.pods_on(row) if snapshot.pods.get(at).reschedulable]
-        pods = [at for at in pods if not context.expected(snapshot.pods.get(at))]
-        with context.engine.what_if() as trial:
-            trial.remove(rows)
-            placement = trial.place(pods, closed=np.ones(len(snapshot.nodes.live), dtype=np.uint8))
-            finder = ReplacementFinder(context)
-            made = [finder.at_any_price(placement, claim) for claim in range(placement.claims)]
-            unplaced = sum(target == UNPLACED for target in placement.targets)
-        new = [entry for entry in made if entry is not None]
-        known = [entry.price for entry in new if entry.price is not None]
-        counts = Counter(entry.instance_types[0] for entry in new)
-        price = sum(known) if len(known) == len(made) and not unplaced else None
-        return SuggestedFleet(tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), price, unplaced)
+    def _finder(self, pool: NodePool, nodes: Sequence[str]) -> FleetFinder:
+        return FleetFinder(self._make_context(replace(self.plain, node_pools=(pool,))), nodes)
 
     def _price(self, nodes: Iterable[str]) -> float | None:
         prices = [self.prices.get(name) for name in nodes]

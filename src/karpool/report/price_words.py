@@ -8,7 +8,9 @@ from karpool.report.plans.document import PricesPart
 
 def prices_parts(origins: Iterable[PriceOrigin]) -> tuple[PricesPart, ...]:
     """The sources of a catalogue as documents write them."""
-    return tuple(PricesPart(**origin._asdict()) for origin in origins)
+    return tuple(
+        PricesPart(**{name: getattr(origin, name) for name in PricesPart.__struct_fields__}) for origin in origins
+    )
 
 
 def prices_words(prices: Sequence[PricesPart]) -> str:

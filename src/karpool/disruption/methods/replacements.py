@@ -15,6 +15,7 @@ from karpool.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from karpool.model.node_group import NodeGroup
 from karpool.model.reasons import Reason
 from karpool.model.requirements import ANY, Requirements, one_of
+from karpool.packing.engine import Engine
 from karpool.packing.placement import Placement
 from karpool.packing.type_table import Mask, TypeTable
 
@@ -40,9 +41,10 @@ def _own_group(candidates: Sequence[Candidate], placement: Placement) -> NodeGro
 class ReplacementFinder:
     """Chooses the types of new nodes from what a placement leaves open."""
 
-    def __init__(self, context: DecisionContext) -> None:
+    def __init__(self, context: DecisionContext, engine: Engine | None = None) -> None:
+        """`engine`: who placed the pods, if it is not that of the context."""
         self.context = context
-        self.engine = context.engine
+        self.engine = engine or context.engine
 
     @property
     def table(self) -> TypeTable:

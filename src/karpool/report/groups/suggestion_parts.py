@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from karpool.disruption.suggestions import PoolSuggestion, SuggestedFleet, Suggestions
+from karpool.disruption.policies import HAIR
+from karpool.disruption.suggested_fleets import SuggestedFleet
+from karpool.disruption.suggestions import PoolSuggestion, Suggestions
 from karpool.model.nodepool import NODEPOOL_API, NodePool
 from karpool.report.plans.document import FleetPart, GroupSuggestionPart, PoolSuggestionPart, SuggestionsPart
 
@@ -32,8 +34,14 @@ def suggestions_part(found: Suggestions, planned: Mapping[str, float | None]) ->
                 fleet=_fleet(entry.fleet),
             )
             for entry in found.groups
+            if _less_than(entry.fleet.price, planned.get(entry.group))
         ),
     )
+
+
+def _less_than(price: float | None, planned: float | None) -> bool:
+    """Whether other machines cost less than what the plan makes of today's; what is not known is no hindrance."""
+    return price is None or planned is None or price < planned - HAIR
 
 
 def _sum(prices: Iterable[float | None]) -> float | None:
@@ -44,7 +52,12 @@ def _sum(prices: Iterable[float | None]) -> float | None:
 
 def _fleet(fleet: SuggestedFleet) -> FleetPart:
     return FleetPart(
-        nodes=fleet.nodes, instance_types=dict(fleet.types), price_per_hour=fleet.price, unplaced_pods=fleet.unplaced
+        nodes=fleet.nodes,
+        instance_types=dict(fleet.types),
+        capacity_types=dict(fleet.capacity_types),
+        price_per_hour=fleet.price,
+        unplaced_pods=fleet.unplaced,
+        refusal=fleet.refusal,
     )
 
 

@@ -199,12 +199,18 @@ class NodeGroupPart(DocumentPart, frozen=True, kw_only=True):
 
 
 class FleetPart(DocumentPart, frozen=True, kw_only=True):
-    """New nodes by type, what they cost together (None: unknown), and how many pods would find no place on them."""
+    """New nodes by type, what they cost together (None: unknown), and how many pods would find no place on them.
+
+    `capacity_types`: the new nodes by capacity type. `refusal`: of the pods without a place the first, and why it has
+    none.
+    """
 
     nodes: int
     instance_types: dict[str, int]
+    capacity_types: dict[str, int] = {}
     price_per_hour: float | None
     unplaced_pods: int
+    refusal: str = ""
 
 
 class PoolSuggestionPart(DocumentPart, frozen=True, kw_only=True):
