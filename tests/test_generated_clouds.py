@@ -17,6 +17,7 @@ from karpool.cluster.node_groups import with_group_shapes, with_groups
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import Plan, Planner, context_of
 from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.suggestions import suggestions
 from karpool.live.snapshot_file import encode_snapshot
 from karpool.model.node_group import NodeGroup
 from karpool.model.objects import Objects
@@ -113,6 +114,41 @@ def _out_of_size(cluster: Cluster, plan: Plan) -> Iterator[str]:
         for name, group in sizes.items():
             if count[name] < group.least or count[name] > max(group.maximum or 0, group.size):
                 yield f"step {step.number}: {name} has {count[name]} nodes, {group.minimum}-{group.maximum} are allowed"
+
+
+# -- what to have instead of groups ------------------------------------------------------------------------------------
+
+GROUPED: Final = ("eks-groups", "gke-standard", "aks", "openshift", "capi")
+
+
+@pytest.mark.slow
+@settings(examples(6), deadline=None)
+@given(st.sampled_from(GROUPED), st.integers(8, 20), st.integers(0, 5))
+def test_suggestions_for_a_cloud_cost_less_than_today_and_mix_no_capacity_types(
+    cloud: str, nodes: int, seed: int
+) -> None:
+    from cluster_nodes import NOW
+
+    cluster = prepared(made(cloud, nodes, seed))
+
+    def context(objects: Objects) -> DecisionContext:
+        return context_of(objects, cluster.catalog, now=NOW, settings=DisruptionSettings(), options=Options())
+
+    today = context(cluster.objects)
+    prices = {node.name: node.price for node in today.candidates(today.rows())}
+    kinds = {pool.name: pool.capacity_types for pool in cluster.objects.node_pools if isinstance(pool, NodeGroup)}
+    found = suggestions(cluster.objects, cluster.catalog, prices, context)
+    for pool in found.pools:
+        assert len({kinds[name] for name in pool.groups}) == 1
+        assert {kind for kind, _ in pool.fleet.capacity_types} <= set(kinds[pool.groups[0]])
+        assert (pool.fleet.price is None) or pool.fleet.unplaced == 0
+        assert bool(pool.fleet.refusal) is (pool.fleet.unplaced > 0)
+    for group in found.groups:
+        assert group.price is not None
+        assert group.fleet.price is not None
+        assert group.fleet.price < group.price
+        assert len(group.fleet.types) == 1
+        assert {kind for kind, _ in group.fleet.capacity_types} <= set(kinds[group.group])
 
 
 # -- commands, and files without some kinds --------------------------------------------------------------------------

@@ -496,7 +496,7 @@ def test_no_saving_is_claimed_for_a_pool_that_would_not_hold_its_pods_or_whose_p
     fleet = json.loads(told)["suggestions"]["pools"][0]["fleet"]
     assert (fleet["unplacedPods"], fleet["pricePerHour"]) == (1, None)
     told = run("plan", "-f", nowhere, *AT, "--no-bound", "--suggest-pools").stdout
-    assert "NodePool web: 1 pod would find no place." in told
+    assert "NodePool web: 1 pod would find no place: for example Pod shop/pinned: " in told
     assert "1 -> ?" in told
     unpriced = eks_node("a", "web", zone="mx-central-1a")
     told = run("plan", "-f", written(tmp_path, one_pod_each([unpriced])), *AT, "--no-bound", "--suggest-pools")

@@ -5,6 +5,7 @@ from karpool.disruption.candidates.eligibility import consolidation_refusal, emp
 from karpool.disruption.command import Cause
 from karpool.disruption.context import DecisionContext
 from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.group_growth import growth_words
 from karpool.disruption.methods.drift import replaced
 from karpool.disruption.methods.single_node import single_refusal
 from karpool.disruption.reasons import ReasonCode
@@ -88,5 +89,7 @@ def why_unschedulable(context: DecisionContext) -> tuple[tuple[str, Reason], ...
         for row in unplaced:
             key = pods.get(row).key
             why = context.held_back.get(row) or why_unplaced(context.engine, row, exempt=True) or "there is none"
+            if row not in context.held_back and (growth := growth_words(context, row)):
+                why = f"{why}; {growth}"
             reasons.append((key, Reason(ReasonCode.PODS_WOULD_NOT_FIT, f"no node can take it: {why}", f"Pod {key}")))
     return tuple(sorted(reasons))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from karpool.cluster.resources import ATTACH, PODS
+from karpool.cluster.resources import ATTACH, PODS, UNLIMITED
 from karpool.model.labels import HOSTNAME
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
@@ -86,6 +86,20 @@ def pool_refusals(engine: "Engine", levels: list[int], labels: int) -> list[Refu
         best = max(refusals, key=lambda refusal: refusal.depth)
         refused.append(Refusal(best.count, template.title, best.rule, best.detail))
     return refused + _idle_pools(engine)
+
+
+def group_refusals(engine: "Engine", levels: list[int], labels: int) -> list[tuple[NodeGroup, RefusalRule | None]]:
+    """What keeps a pod off a new node of each group, were there no limit to its size; None: nothing does."""
+    views = {number: _views(engine, number, labels) for number in levels}
+    refused: list[tuple[NodeGroup, RefusalRule | None]] = []
+    for at, template in enumerate(engine.tables.pools.templates):
+        if not isinstance(template.pool, NodeGroup):
+            continue
+        limits = np.full_like(engine.memory["limits"][at], UNLIMITED)
+        rules = {number: _Check(engine, at, number, views[number], limits).refusal() for number in levels}
+        best = max(rules.values(), key=lambda refusal: refusal.depth)
+        refused.append((template.pool, None if best.rule is RefusalRule.REFUSED else best.rule))
+    return refused
 
 
 def _idle_pools(engine: "Engine") -> list[Refusal]:

@@ -15,6 +15,7 @@ from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.refusal_cache import Footprint
 from karpool.disruption.scheduled import Foresight
 from karpool.disruption.settings import GLOBAL
+from karpool.model.node_group import NodeGroup
 from karpool.model.reasons import Reason
 from karpool.packing.candidate_pods import CandidateSets
 from karpool.packing.directions import DirectedNode, Directions
@@ -94,7 +95,8 @@ class Evaluator:
             method = Method.MULTI_NODE if len(candidates) > 1 else Method.SINGLE_NODE
             command = self._command(method, Cause.UNDERUTILIZED, candidates, placement, replacements)
             directed = tuple(placement.directed_claims)
-        foreseen = self.foresight.as_scheduled(command, candidates, most_new_nodes=most_new_nodes, avoided=avoided)
+        most = most_new_nodes if self._may_be_launched_for(candidates) else 0
+        foreseen = self.foresight.as_scheduled(command, candidates, most_new_nodes=most, avoided=avoided)
         if isinstance(foreseen, Reason):
             return Outcome(None, foreseen, footprint)
         numbers = (None if claim < 0 else foreseen.numbers[claim] for claim in directed)
@@ -199,10 +201,23 @@ class Evaluator:
         reason = self._unplaced(placement)
         if reason is not None or not placement.claims:
             return reason or ()
+        if not self._may_be_launched_for(candidates):
+            message = (
+                "its pods find no place on the nodes that are there, and nobody launches one of"
+                f" NodePool {placement.claim_pool(0)} for a node of a group before its pods wait"
+            )
+            return about(candidates, ReasonCode.PODS_WOULD_NOT_FIT, message)
         if placement.claims > most:
             message = f"its pods would need {placement.claims} new nodes"
             return about(candidates, ReasonCode.NEEDS_SEVERAL_NODES, message)
         return self.finder.cheaper(candidates, placement)
+
+    def _may_be_launched_for(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether somebody launches nodes before pods wait: not one of a NodePool for what is on a node of a group."""
+        pools = self.context.pools.values()
+        return not any(isinstance(node.pool, NodeGroup) for node in candidates) or all(
+            isinstance(pool, NodeGroup) for pool in pools
+        )
 
     def _footprint(self, candidates: Sequence[Candidate], placement: Placement) -> Footprint:
         snapshot = self.context.snapshot
