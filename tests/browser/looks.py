@@ -38,6 +38,14 @@ _FIND: Final = """() => {
         const box = range.getBoundingClientRect();
         if (box.width && box.height) look(text.parentElement, box);
     }
+    const pen = document.createElement("canvas").getContext("2d");
+    for (const part of document.querySelectorAll("input[placeholder]")) {
+        if (unseen(part) || part.value) continue;
+        const style = getComputedStyle(part);
+        pen.font = style.font;
+        const room = part.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+        if (room > 0 && pen.measureText(part.placeholder).width > room + 1) tell(part, "its placeholder is cut");
+    }
     for (const part of document.querySelectorAll(".scroll, .views ul")) {
         if (!unseen(part) && part.scrollWidth > part.clientWidth + 1) tell(part, "has to be scrolled sideways");
     }

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect
+from tests.browser.looks import faults_of_looks
 from tests.report import samples
 from tests.report.test_plan_page import HOSTILE, hostile
 
@@ -192,9 +194,42 @@ def test_thousands_of_nodes_scroll(browser: Browser, tmp_path: Path, size: str) 
     page.close()
 
 
+def test_all_nodes_are_printed_also_those_out_of_sight(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, "laptop", tmp_path / "plan.html", samples.large(200))
+    rows = opened.page.locator(".row")
+    assert rows.count() < 60
+    opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    expect(rows).to_have_count(200)
+    expect(rows.last).to_have_attribute("aria-posinset", "200")
+    assert opened.faults == []
+    opened.page.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_bar_is_as_long_as_that_of_a_larger_node_and_names_are_not_cut(
+    browser: Browser, tmp_path: Path, size: str
+) -> None:
+    plan, drawing = samples.small()
+    names = [f"ip-10-0-{number}-103.eu-west-1.compute.internal" for number in range(len(drawing.before))]
+    drawn = [replace(node, name=name) for node, name in zip(drawing.before, names, strict=True)]
+    drawn[0] = replace(drawn[0], cpu=96.0)
+    kept = [replace(node, name=name, verdict="keep", step=None) for node, name in zip(plan.nodes, names, strict=False)]
+    shown = replace(plan, nodes=tuple(kept), commands=()), Drawing(before=tuple(drawn), after=tuple(drawn))
+    opened = Opened(browser, size, tmp_path / "plan.html", shown)
+    widths = opened.page.locator(".lane.after .track").evaluate_all("tracks => tracks.map(track => track.offsetWidth)")
+    assert len(widths) == len(kept)
+    assert max(widths) - min(widths) <= 1
+    assert "longest bar" not in opened.page.locator("#showing").inner_text()
+    assert opened.page.locator(".name").all_text_contents() == [f"ip-10-0-{number}-103" for number in range(len(kept))]
+    assert faults_of_looks(opened.page) == []
+    assert opened.faults == []
+    opened.page.close()
+
+
 def test_hostile_names_are_only_text(browser: Browser, tmp_path: Path) -> None:
     opened = Opened(browser, "laptop", tmp_path / "plan.html", hostile())
-    assert opened.page.locator(".row .name").text_content() == HOSTILE
+    name = opened.page.locator(".row .name")
+    assert (name.get_attribute("title"), name.locator("bdi *").count()) == (HOSTILE, 0)
     assert "Nothing to do" in opened.page.locator(".steps").inner_text()
     assert opened.faults == []
     opened.page.close()

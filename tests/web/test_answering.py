@@ -5,7 +5,7 @@ import inspect
 import pickle
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from karpool.cluster.node_groups import GroupOptions
 from karpool.controller.store import ClusterStore
 from karpool.disruption.settings import PREFIX, DisruptionSettings
 from karpool.kube.store import Store
-from karpool.model.labels import DO_NOT_DISRUPT
+from karpool.model.labels import DO_NOT_DISRUPT, PAUSED
 from karpool.model.objects import Objects
 from karpool.packing.options import Options
 from karpool.web.answering import COLLECTIONS, Answering
@@ -92,6 +92,45 @@ def test_a_pod_is_told_who_would_take_it_and_who_would_not() -> None:
     assert set(found["nodes"]) == {"a", "b"}
     (refusal,) = found["refusals"]
     assert (refusal["count"], refusal["rule"]) == (1, "Taint")
+
+
+def test_a_pod_that_waits_does_not_stand_in_its_own_way() -> None:
+    """Room is kept for it on the node where it is expected."""
+    store = half_empty()
+    store.pods.put(pod("waits", cpu="3"))
+    answers = answers_of(store)
+    found = answer(answers, "pod", name="default/waits")["pod"]
+    assert (found["node"], found["fits"], found["nodes"]) == ("", 2, ["a", "b"])
+    assert found["would"] in ("a", "b")
+    assert found["refusals"] == []
+    assert answer(answers, "pod", name="default/waits")["pod"] == found
+
+
+def test_a_pod_would_be_taken_by_its_own_node_however_full_that_is() -> None:
+    store = half_empty()
+    store.pods.put(pod("large", cpu="3400m", node="b"))
+    store.pods.put(pod("second", cpu="500m", node="a"))
+    answers = answers_of(store)
+    asked = answer(answers, "node", name="b")
+    found = answer(answers, "pod", name="default/large")["pod"]
+    assert found["nodes"] == ["b"]
+    assert [refusal["count"] for refusal in found["refusals"]] == [1]
+    assert answer(answers, "node", name="b") == asked
+
+
+def test_brakes_are_told_with_the_pool_that_they_hold() -> None:
+    store = half_empty()
+    store.pools.put(node_pool("default", annotations={PAUSED: "until Monday"}))
+    (brake,) = answer(answers_of(store), "plan")["brakes"]
+    assert brake.startswith("Nothing of NodePool default is disrupted at this time. Paused: ")
+    assert brake.endswith(": until Monday")
+
+
+def test_a_scenario_says_of_which_cluster_a_snapshot_is_to_be_taken() -> None:
+    knobs = '[{"knob": "nodeFee", "value": 1}]'
+    named = replace(DECIDER, source=("--context", "prod eu"))
+    first = answer(answers_of(half_empty(), named), "what-if", knobs=knobs)["scenario"].splitlines()[0]
+    assert first == "# karpool snapshot --context 'prod eu' -o cluster.json.zst && karpool simulate FILE"
 
 
 def test_a_pod_that_fits_nowhere_is_told_so() -> None:

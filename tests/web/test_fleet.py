@@ -1,7 +1,7 @@
 """Rows of a fleet, and the changes that pages are told of."""
 
 from msgspec.structs import replace
-from tests.factories import claim_for, node, node_claim, pod
+from tests.factories import claim_for, namespace, node, node_claim, pod
 from tests.web.shown import CATALOG, decoded, fleet_of, nodes_of, small_store
 
 from karpool.catalog.instance_types import Catalog
@@ -77,6 +77,24 @@ def test_a_change_has_only_what_is_new_changed_or_gone() -> None:
     assert change["goneNodes"] == [numbers["a"]]
     assert change["nodes"] == []
     assert change["number"] == fleet.number
+
+
+def test_labels_of_namespaces_come_with_the_fleet_and_then_only_those_that_change() -> None:
+    store = small_store()
+    store.namespaces.put(namespace("shop", team="cart"))
+    store.namespaces.put(namespace("bare"))
+    fleet = fleet_of(store)
+    assert fleet.document()["namespaces"] == {"shop": {"team": "cart"}}
+    store.namespaces.put(namespace("shop", team="cart"))
+    fleet.read(fleet.waiting)
+    assert fleet.change() is None
+    store.namespaces.put(namespace("bare", team="ops"))
+    store.namespaces.remove("shop")
+    fleet.read(fleet.waiting)
+    assert decoded(fleet.change())["namespaces"] == {"bare": {"team": "ops"}, "shop": None}
+    store.nodes.remove("b")
+    fleet.read(fleet.waiting)
+    assert decoded(fleet.change())["namespaces"] == {}
 
 
 def test_a_pod_that_has_ended_is_gone() -> None:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from urllib.request import urlopen
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from tests.tables import row, table
@@ -39,10 +40,18 @@ def test_bad_input_is_one_line(arguments: list[str], says: str) -> None:
 
 def test_a_file_that_cannot_be_read_ends_it_with_its_problem(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"apiVersion": "v1", "kind": "Node"')
-    result = ui("-f", str(tmp_path / "bad.json"), "--port=0")
-    assert result.exit_code == 2
-    assert "bad.json" in result.stderr
-    assert result.stderr.count("\n") == 1
+    (tmp_path / "nodes.json").write_bytes(
+        msgspec.json.encode(
+            {"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "a", "uid": "a"}}]}
+        )
+    )
+    for file, says in (("bad.json", "bad.json"), ("nowhere.json", "does not exist"), ("nodes.json", "no Pods")):
+        result = ui("-f", str(tmp_path / file), "--port=0")
+        assert result.exit_code == 2
+        assert says in result.stderr
+        assert result.stderr.count("\n") == 1
+        # Who is told an address opens it.
+        assert result.stdout == ""
 
 
 def test_a_port_that_is_taken_is_named() -> None:

@@ -24,11 +24,14 @@ class ConsoleDecider:
     """Whether it is the time of each question that counts, or one for all."""
     notices: tuple[str, ...] = ()
     """What the input lacks."""
+    source: tuple[str, ...] = ()
+    """The options that name the cluster."""
 
     def __call__(self, objects: Objects) -> "DecidedByOptions":
         choices = replace(self.choices, now=datetime.now(UTC)) if self.moves else self.choices
         read = ReadCluster(objects, self.notices)
-        return DecidedByOptions(decided_cluster(read, self.opener, choices, self.groups), choices, self.groups)
+        cluster = decided_cluster(read, self.opener, choices, self.groups)
+        return DecidedByOptions(cluster, choices, self.groups, self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class DecidedByOptions:
     cluster: LoadedCluster
     choices: Choices
     groups: GroupOptions
+    source: tuple[str, ...]
 
     @property
     def subject(self) -> Question:

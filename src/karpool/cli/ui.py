@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from karpool.wire.sources import STDIN, find_sources
 if TYPE_CHECKING:
     import asyncio
 
-    from karpool.web.console import Source
+    from karpool.web.console import ShownCluster, Source
     from karpool.web.file_source import FileCluster
 
 EPILOG: Final = f"""{READS_LIVE}
@@ -101,7 +102,7 @@ def ui(
         if source.files
         else [_live_source(source.kube, catalog_opener, groups, choices, journal, moves=not at_given)]
     )
-    work = partial(_serve, sources, port, browser=browser)
+    work = partial(_serve, sources, port, browser=browser, at_once=not source.files)
     asyncio.run(run_until_signalled(work, _SHUTDOWN))
 
 
@@ -109,8 +110,13 @@ def _at_given() -> bool:
     return click.get_current_context().get_parameter_source("at") is click.core.ParameterSource.COMMANDLINE
 
 
-async def _serve(sources: "Sequence[Source]", port: int, stop: "asyncio.Event", *, browser: bool) -> None:
-    """Serve until stopped; a cluster that cannot be read at all ends it at once."""
+async def _serve(
+    sources: "Sequence[Source]", port: int, stop: "asyncio.Event", *, browser: bool, at_once: bool
+) -> None:
+    """Serve until stopped; a cluster that cannot be read at all ends it at once.
+
+    `at_once`: the address is told before the cluster is read, which may take long.
+    """
     import asyncio
 
     from karpool.observability.serving import Address, serving
@@ -121,19 +127,34 @@ async def _serve(sources: "Sequence[Source]", port: int, stop: "asyncio.Event", 
     opening = asyncio.create_task(console.cluster())
     try:
         async with serving(console_pages(console, Address("127.0.0.1", port))) as bound:
-            address = bound["/"]
-            click.echo(f"The console is at http://{address}/ and ends with Ctrl-C")
-            sys.stdout.flush()
-            if browser:
-                await asyncio.to_thread(_open_browser, f"http://{address}/")
             stopped = asyncio.create_task(stop.wait())
-            await asyncio.wait((opening, stopped), return_when=asyncio.FIRST_COMPLETED)
-            if opening.done():
-                opening.result()
+            if not at_once:
+                await _opened(opening, stopped)
+            if not stopped.done():
+                await _announce(f"http://{bound['/']}/", browser=browser)
+            await _opened(opening, stopped)
             await stopped
     finally:
         opening.cancel()
         await console.close()
+
+
+async def _opened(opening: "asyncio.Task[ShownCluster]", stopped: "asyncio.Task[Any]") -> None:
+    """Wait until the cluster can be shown, or nobody wants it any more; raises what is wrong with it."""
+    import asyncio
+
+    await asyncio.wait((opening, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if opening.done():
+        opening.result()
+
+
+async def _announce(url: str, *, browser: bool) -> None:
+    import asyncio
+
+    click.echo(f"The console is at {url} and ends with Ctrl-C")
+    sys.stdout.flush()
+    if browser:
+        await asyncio.to_thread(_open_browser, url)
 
 
 def _open_browser(url: str) -> None:
@@ -158,11 +179,15 @@ def _live_source(
 ) -> "Source":
     from karpool.cli.console_decider import ConsoleDecider
     from karpool.cli.live_cluster import target_of
+    from karpool.kube.kubeconfig import IN_CLUSTER
     from karpool.web.live_source import LiveSource
 
+    target = target_of(kube)
+    # The current context may be another one by the time a command with these options is run.
+    named = kube if target.context in ("", IN_CLUSTER) else replace(kube, context=target.context)
     return LiveSource(
-        target_of(kube),
-        ConsoleDecider(opener, choices, groups, moves=moves),
+        target,
+        ConsoleDecider(opener, choices, groups, moves=moves, source=named.options),
         opener.for_cluster,
         pause_namespace=choices.settings.brakes.pause_namespace,
         node_overlays=choices.settings.node_overlays,
@@ -201,7 +226,8 @@ def _reader(
         from karpool.web.file_source import FileCluster
 
         found = read_cluster_of(load(paths, stdin=sys.stdin.buffer))
-        decider = ConsoleDecider(opener, choices, groups, moves=False, notices=found.notices)
+        source = tuple(word for path in paths for word in ("-f", path))
+        decider = ConsoleDecider(opener, choices, groups, moves=False, notices=found.notices, source=source)
         return FileCluster(found.objects, decider, decider(found.objects).warnings)
 
     return read

@@ -80,10 +80,7 @@ _LEFT_ALONE: Final = {
     ManagerKind.WINDOWS: "runs Windows, whose licence no price here includes; it is left alone",
     ManagerKind.AUTO_MODE: "EKS Auto Mode manages it by its NodePool, and its NodeClaim is not in the input",
     ManagerKind.AUTOPILOT: "GKE Autopilot manages it: pods are paid for, not nodes",
-    ManagerKind.NOBODY: (
-        "has neither a NodeClaim nor a label of a node group, so nobody is known who could remove it; --pool-label"
-        " names a label for groups"
-    ),
+    ManagerKind.NOBODY: "has neither a NodeClaim nor a label of a node group, so nobody is known who could remove it",
 }
 
 

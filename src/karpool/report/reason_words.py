@@ -25,7 +25,7 @@ REASON_WORDS: Final = {
     "Unreadable": ReasonWords("Something about it cannot be read", _MANIFEST),
     "NotManaged": ReasonWords(
         "Nobody manages the node",
-        "If a node group owns it, give the label of the group or `--groups`; else Karpool leaves it alone.",
+        "If a node group owns it, name the label of groups with `--pool-label`; else Karpool leaves it alone.",
     ),
     "ControlPlaneNode": ReasonWords("Control plane", "Nothing to do: such nodes are never disrupted."),
     "FargateNode": ReasonWords("Fargate node", "Nothing to do: it goes when its pod goes."),

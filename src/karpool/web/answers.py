@@ -178,7 +178,7 @@ class Answers:
             return {
                 "whatIf": what_if_document(answer),
                 "patches": patch_files(cluster.subject, knobs),
-                "scenario": scenario_file(cluster.subject, knobs),
+                "scenario": scenario_file(cluster.subject, knobs, cluster.source),
                 "options": exported.options,
                 "byHand": exported.by_hand,
                 "longer": answer.first and global_up_to != _ANY,

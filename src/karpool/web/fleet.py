@@ -18,7 +18,7 @@ from karpool.cluster.pairing import Pairing, PairingChange
 from karpool.controller.store import ClusterStore
 from karpool.kube.store import Store, Watcher
 from karpool.model.pod import Pod
-from karpool.web.rows import NODE_FIELDS, POD_FIELDS, Row, Tables, node_row, pod_row, pool_row
+from karpool.web.rows import NODE_FIELDS, POD_FIELDS, Labels, Row, Tables, node_row, pod_row, pool_row
 from karpool.wire.objects import Object
 
 _KEPT_CHANGES: Final = 2_000
@@ -51,6 +51,8 @@ class FleetRows:
         self._gone_nodes: set[int] = set()
         self._gone_pods: set[int] = set()
         self._pools_changed = True
+        self._namespaces: dict[str, Labels] = {}
+        self._changed_namespaces: set[str] = set()
         # Filled by watchers in any thread, emptied here: single operations on a dict are atomic.
         self._dirty: dict[tuple[str, str], None] = {}
         self._watched: list[tuple[Store[Any], Watcher[Any]]] = []
@@ -59,12 +61,19 @@ class FleetRows:
 
     def _watch(self) -> None:
         store = self._store
-        for kind, kept in (("pool", store.pools), ("claim", store.claims), ("node", store.nodes), ("pod", store.pods)):
+        # The last one in is the first one out: pools, nodes and claims before pods.
+        stores: dict[str, Store[Any]] = {
+            "pod": store.pods,
+            "claim": store.claims,
+            "node": store.nodes,
+            "pool": store.pools,
+            "namespace": store.namespaces,
+        }
+        for kind, kept in stores.items():
             watcher = partial(self._note, kind)
             kept.watch(watcher)
             self._watched.append((kept, watcher))
-        # The last one in is the first one out: pools, nodes and claims before pods.
-        for kind, kept in (("pod", store.pods), ("claim", store.claims), ("node", store.nodes), ("pool", store.pools)):
+        for kind, kept in stores.items():
             self._dirty.update(((kind, entry.key), None) for entry in kept.listed())
 
     def _note(self, kind: str, old: Object | None, new: Object | None) -> None:
@@ -94,6 +103,8 @@ class FleetRows:
                 self._apply(self._pairing.set_node(key, self._store.nodes.get(key)))
             elif kind == "claim":
                 self._apply(self._pairing.set_claim(key, self._store.claims.get(key)))
+            elif kind == "namespace":
+                self._read_namespace(key)
             else:
                 self._pools_changed = True
 
@@ -158,6 +169,18 @@ class FleetRows:
             self._changed_pods.discard(number)
             self._gone_pods.add(number)
 
+    def _read_namespace(self, key: str) -> None:
+        """Its labels are those of pods that lack them."""
+        namespace = self._store.namespaces.get(key)
+        labels = {} if namespace is None else namespace.metadata.labels
+        if labels == self._namespaces.get(key, {}):
+            return
+        self._changed_namespaces.add(key)
+        if labels:
+            self._namespaces[key] = labels
+        else:
+            del self._namespaces[key]
+
     # -- documents -----------------------------------------------------------------------------------------------
 
     def document(self) -> dict[str, Any]:
@@ -171,6 +194,7 @@ class FleetRows:
             "nodes": list(self._nodes.values()),
             "podCount": max(len(self._pods), len(self._store.pods)),
             "pools": self._pool_rows(),
+            "namespaces": self._namespaces,
             **self._tables.since((0, 0)),
         }
 
@@ -192,6 +216,7 @@ class FleetRows:
         """From now on documents have all nodes: only what changes in them from now on is a change."""
         self._changed_nodes.clear()
         self._gone_nodes.clear()
+        self._changed_namespaces.clear()
         self._pools_changed = False
 
     def pods_known(self) -> None:
@@ -207,6 +232,7 @@ class FleetRows:
             "goneNodes": list(self._gone_nodes),
             "pods": [self._pods[number] for number in self._changed_pods],
             "gonePods": list(self._gone_pods),
+            "namespaces": {name: self._namespaces.get(name) for name in self._changed_namespaces},
         }
         if not self._pools_changed and not any(changes.values()):
             return None
@@ -216,6 +242,7 @@ class FleetRows:
         encoded = _encode({"number": self.number, "time": _now(), **changes, **self._tables.since(self._sizes)})
         self._sizes = self._tables.sizes()
         self._pools_changed = False
+        self._changed_namespaces.clear()
         for part in (self._changed_nodes, self._gone_nodes, self._changed_pods, self._gone_pods):
             part.clear()
         self._kept.append((self.number, encoded))

@@ -23,7 +23,7 @@ from karpool.wire.problems import InputError
 CONNECTIONS: Final = 512
 """Every open page holds one, and asks on others."""
 _PODS_AT_ONCE: Final = 20_000
-_SHARED: Final = ("page.css", "words.js")
+_SHARED: Final = ("page.css", "words.js", "names.js")
 _JSON: Final = {**HEADERS, "Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
 _LINES: Final = {**_JSON, "Content-Type": "application/x-ndjson; charset=utf-8"}
 _EVENTS: Final = {**_JSON, "Content-Type": "text/event-stream; charset=utf-8"}

@@ -7,7 +7,7 @@ from karpool.disruption.plan import Plan, Planner
 from karpool.report.groups.group_words import drain_words
 from karpool.report.plans.assemble import draw
 from karpool.report.plans.document import DrawnNode, PlanDocument
-from karpool.report.plans.plan_words import summary_words, unpriced_words
+from karpool.report.plans.plan_words import stop_words, summary_words, unpriced_words
 from karpool.web.questions import Answer, DecidedCluster, Progress
 from karpool.web.rows import NODE_FIELDS, POD_FIELDS, Row, Tables, node_row, pod_row
 
@@ -32,7 +32,7 @@ def planned(cluster: DecidedCluster, progress: Progress) -> Planned:
     plan = planner.plan(bound=True)
     new = {node.name: _size(node) for node in draw(planner.context) if node.name not in known}
     document = cluster.document(plan)
-    words = {"words": _sentences(document), "unpriced": unpriced_words(document)}
+    words = {"words": _sentences(document), "unpriced": unpriced_words(document), "brakes": stop_words(document)}
     return Planned(cluster, planner.context, plan, {"plan": document, **words, "today": today, "newNodes": new})
 
 

@@ -25,6 +25,10 @@ class DecidedCluster(Protocol):
     def warnings(self) -> tuple[str, ...]:
         """What the input lacks, so that answers may mislead."""
 
+    @property
+    def source(self) -> tuple[str, ...]:
+        """The options that name it on a command line; none for the cluster of the current kube context."""
+
     def document(self, plan: Plan) -> PlanDocument:
         """A plan for it as a document."""
 

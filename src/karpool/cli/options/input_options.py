@@ -39,6 +39,12 @@ class KubeContext:
     def chosen(self) -> bool:
         return self.context is not None or self.kubeconfig is not None
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """As they are written on a command line."""
+        context = () if self.context is None else ("--context", self.context)
+        return context if self.kubeconfig is None else (*context, "--kubeconfig", str(self.kubeconfig))
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterInput:

@@ -8,11 +8,8 @@ function makeBars(model, state, tooltip, open) {
   const scroller = byId("scroller");
   const rows = byId("rows");
   const live = new Map();
-  const largest = { cpu: 0, memory: 0 };
-  for (const node of model.nodes) {
-    largest.cpu = Math.max(largest.cpu, node.cpu || 0);
-    largest.memory = Math.max(largest.memory, node.memory || 0);
-  }
+  const names = shortNames(model.nodes.map((node) => node.name));
+  const cost = alike(model.nodes.map((node) => node.price));
   let shown = [];
   let height = 56;
   let cursor = null;
@@ -66,7 +63,7 @@ function makeBars(model, state, tooltip, open) {
       element(
         "div.who",
         null,
-        element("button.name", { type: "button", title: node.name, "aria-haspopup": "dialog" }, element("bdi", null, node.name)),
+        element("button.name", { type: "button", title: node.name, "aria-haspopup": "dialog" }, element("bdi", null, names.get(node.name))),
         element("span.badge." + kind, null, role || text),
         element("span.facts-line", null, facts(node))
       ),
@@ -80,7 +77,7 @@ function makeBars(model, state, tooltip, open) {
   }
 
   function facts(node) {
-    const parts = [money(node.price), node.type || "?", node.capacity, node.pool || "no pool"];
+    const parts = [cost(node.price), node.type || "?", node.capacity, node.pool || "no pool"];
     return parts.filter(Boolean).join(" · ");
   }
 
@@ -88,19 +85,15 @@ function makeBars(model, state, tooltip, open) {
     const pods = node[when];
     const made = element("div.lane." + when);
     const track = element("div.track");
-    const size = node[state.measure];
-    track.style.width = `max(36px, calc((100% - var(--spare)) * ${(size || 0) / (largest[state.measure] || 1)}))`;
     if (pods === null) {
       track.classList.add("ghost");
       track.append(when === "before" ? "not yet" : "gone");
       made.append(track);
       return made;
     }
-    let used = 0;
-    for (const pod of pods) {
-      used += pod[state.measure];
-      track.append(slice(node, pod));
-    }
+    const used = pods.reduce((sum, pod) => sum + pod[state.measure], 0);
+    const size = node[state.measure];
+    for (const pod of pods) track.append(slice(pod, size || used));
     const words = `${plural(pods.length, "pod")}, ${percent(used / size)} of ${state.measure === "cpu" ? "CPU" : "memory"} requested`;
     track.setAttribute("role", "img");
     track.setAttribute("aria-label", `${when}: ${words}`);
@@ -108,16 +101,23 @@ function makeBars(model, state, tooltip, open) {
     return made;
   }
 
-  function slice(node, pod) {
+  function slice(pod, whole) {
     const group = pod[state.colour];
     const made = element("i.slice.c" + (model.colours[state.colour].get(group) ?? COLOURS));
-    made.style.width = (100 * pod[state.measure]) / (node[state.measure] || 1) + "%";
+    made.style.width = (100 * pod[state.measure]) / (whole || 1) + "%";
     made.pod = pod;
     if (pod.daemon) made.classList.add("daemon");
     const moving = state.touched && state.touched.pods.has(pod.name);
     if (moving) made.classList.add("moving");
     if ((state.group !== null && state.group !== group) || (state.touched && !moving)) made.classList.add("off");
     return made;
+  }
+
+  /* All of them: before the page is printed. */
+  function fillAll() {
+    for (const row of live.values()) row.remove();
+    live.clear();
+    shown.forEach((node, index) => live.set(index, rows.appendChild(makeRow(node, index))));
   }
 
   function focus(index) {
@@ -176,5 +176,6 @@ function makeBars(model, state, tooltip, open) {
   });
   scroller.addEventListener("scroll", fill, { passive: true });
   window.addEventListener("resize", resize);
-  return { draw, largest, top: () => (scroller.scrollTop = 0) };
+  window.addEventListener("beforeprint", fillAll);
+  return { draw, top: () => (scroller.scrollTop = 0) };
 }

@@ -38,8 +38,6 @@
 
   function counted(count) {
     const parts = [count === everyNode.length ? plural(count, "node") + ", those that change first" : `${number(count)} of ${plural(everyNode.length, "node")}`];
-    const longest = state.measure === "cpu" ? cores(bars.largest.cpu) : memory(bars.largest.memory);
-    parts.push(` · the longest bar is ${longest}`);
     if (state.touched) parts.push(" · outlined pods move in this step ", element("button.link", { type: "button", onclick: () => steps.clear() }, "show all"));
     return parts;
   }

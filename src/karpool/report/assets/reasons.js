@@ -70,12 +70,6 @@ function total(nodes) {
   return money(known ? nodes.reduce((sum, node) => sum + node.price, 0) : null);
 }
 
-function sentence(reason, node) {
-  const name = reason.object.slice(reason.object.lastIndexOf(" ") + 1);
-  const named = name === reason.object || reason.message.includes(name) || (node && reason.object === "Node " + node.name);
-  return named ? reason.message : `${reason.object}: ${reason.message}`;
-}
-
 function makeSheet(model) {
   const sheet = byId("sheet");
   sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());

@@ -8,6 +8,7 @@ const NODES_LISTED = 8;
 function makeSteps(model, choose) {
   const list = byId("steps");
   const more = byId("more-steps");
+  const cost = alike(model.commands.map((command) => command.saved));
   let chosen = null;
 
   function append() {
@@ -25,7 +26,7 @@ function makeSteps(model, choose) {
       { type: "button", "aria-expanded": "false", onclick: () => select(chosen === command ? null : command) },
       element("span.number", null, String(command.step)),
       element("span.what", null, title(command)),
-      element("span.saved", { title: "change of the price" }, saving(command.saved)),
+      element("span.saved", { title: "change of the price" }, saving(command.saved, cost)),
       element("small", null, subtitle(command))
     );
     const made = element("li", null, button);
@@ -105,7 +106,7 @@ function subtitle(command) {
   return `${spaced(command.method)} · ${moved}${begins}`;
 }
 
-function saving(value) {
+function saving(value, cost) {
   if (value === null) return "−? $/h";
-  return (value < 0 ? "+" : "−") + money(Math.abs(value));
+  return (value < 0 ? "+" : "−") + cost(Math.abs(value));
 }

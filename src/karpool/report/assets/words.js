@@ -65,6 +65,13 @@ function spaced(camel) {
   return camel.replace(/([a-z])([A-Z])/g, (_, end, start) => `${end} ${start.toLowerCase()}`);
 }
 
+/* A reason's message, led by the object that it is about unless that is the node or named already. */
+function sentence(reason, node) {
+  const name = reason.object.slice(reason.object.lastIndexOf(" ") + 1);
+  const named = name === reason.object || reason.message.includes(name) || (node && reason.object === "Node " + node.name);
+  return named ? reason.message : `${reason.object}: ${reason.message}`;
+}
+
 /* element("li.done", {title: "x"}, "text", child): the only way this page makes elements. */
 function element(kind, properties, ...children) {
   const [tag, ...classes] = kind.split(".");

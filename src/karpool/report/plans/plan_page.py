@@ -15,7 +15,7 @@ from karpool.report.plans.document import Drawing, DrawnNode, DrawnPod, NodeGrou
 from karpool.report.plans.plan_words import stop_words, summary_words
 from karpool.report.price_words import prices_words
 
-_SCRIPTS: Final = ("words.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
+_SCRIPTS: Final = ("words.js", "names.js", "model.js", "tooltip.js", "bars.js", "steps.js", "reasons.js", "page.js")
 _MIB: Final = 2**20
 
 
@@ -36,12 +36,12 @@ def plan_page(plan: PlanDocument, drawing: Drawing) -> str:
 
 def _brakes(plan: PlanDocument) -> str:
     """What brakes hold, and what the input lacks, above all else; nothing if neither is so."""
-    return _alert("Brakes", stop_words(plan)) + _alert("Warnings", plan.warnings)
+    return _alert("Brakes", "brakes", stop_words(plan)) + _alert("Warnings", "brakes mild", plan.warnings)
 
 
-def _alert(label: str, sentences: Iterable[str]) -> str:
+def _alert(label: str, kind: str, sentences: Iterable[str]) -> str:
     words = "".join(f"<p>{escape(text)}</p>" for text in sentences)
-    return f'<section class="card brakes" role="alert" aria-label="{label}">{words}</section>' if words else ""
+    return f'<section class="card {kind}" role="alert" aria-label="{label}">{words}</section>' if words else ""
 
 
 def _groups(plan: PlanDocument) -> str:

@@ -76,7 +76,7 @@ def _places(context: DecisionContext, row: int) -> dict[str, Any]:
     pod = snapshot.pods.get(row)
     exempt = context.exempt(pod)
     with engine.what_if() as trial:
-        if pod.bound:
+        if snapshot.pods.node_of[row] >= 0:
             trial.uncount([row])
         # Asked before the pod is placed: then it would be in its own way.
         trial.place([], closed=context.closed, existing_only=True)
@@ -106,10 +106,10 @@ def _places(context: DecisionContext, row: int) -> dict[str, Any]:
 
 def _new_node(context: DecisionContext, row: int) -> tuple[str | None, list[Refusal]]:
     """The pool that could launch a node for a pod that no node takes, or why none of them could."""
-    engine, pod = context.engine, context.snapshot.pods.get(row)
-    exempt = context.exempt(pod)
+    engine = context.engine
+    exempt = context.exempt(context.snapshot.pods.get(row))
     with engine.what_if() as trial:
-        if pod.bound:
+        if context.snapshot.pods.node_of[row] >= 0:
             trial.uncount([row])
         placement = trial.place([row], exempt=[exempt], closed=context.closed)
         if placement.targets[0] != UNPLACED:

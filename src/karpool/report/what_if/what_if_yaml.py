@@ -1,13 +1,16 @@
 """A what-if as YAML, to be applied or simulated."""
 
+import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from karpool.disruption.what_if.exports import Export, export, scenario
 from karpool.disruption.what_if.knob import Knob
 from karpool.disruption.what_if.question import Question
+
+_SNAPSHOT: Final = "cluster.json.zst"
 
 
 def patch_files(question: Question, knobs: Sequence[Knob]) -> dict[str, str]:
@@ -36,10 +39,11 @@ def _beside(exported: Export) -> list[str]:
     return options + [f"# By hand: {_comment(words)}" for words in exported.by_hand]
 
 
-def scenario_file(question: Question, knobs: Sequence[Knob], cluster: str = "cluster.json.zst") -> str:
-    """A scenario for `karpool simulate`, beside the file that `karpool snapshot -o` has written."""
-    head = f"# karpool snapshot -o {_comment(cluster)} && karpool simulate FILE"
-    return f"{head}\n{as_yaml(scenario(question, knobs, cluster))}"
+def scenario_file(question: Question, knobs: Sequence[Knob], source: Sequence[str] = ()) -> str:
+    """A scenario for `karpool simulate`, beside a snapshot; `source`: the options that name its cluster."""
+    take = shlex.join(["karpool", "snapshot", *source, "-o", _SNAPSHOT])
+    head = f"# {_comment(take)} && karpool simulate FILE"
+    return f"{head}\n{as_yaml(scenario(question, knobs, _SNAPSHOT))}"
 
 
 def _comment(text: str) -> str:

@@ -1,7 +1,6 @@
 /* Nodes as bars that are filled by their pods; only the rows in sight are elements. */
 
 import { OTHERS } from "./palette.js";
-import { shortNames } from "./names.js";
 import { share } from "./fleet.js";
 
 const WIDTH_PX = 290;

@@ -66,7 +66,7 @@ export class AsOf {
   }
 }
 
-/* Where a label is named, with a list of those that pods have. */
+/* Where a label is named, with a list of those that pods or their namespaces have. */
 export function labelField(words, value, fleet, chosen) {
   const known = element("datalist", { id: "pod-labels" });
   const input = element("input.search.short", { "aria-label": words, value, list: "pod-labels", spellcheck: "false", autocomplete: "off" });
@@ -80,7 +80,7 @@ export function labelField(words, value, fleet, chosen) {
 export function nobodyHas(label, fleet, choose) {
   const known = podLabels(fleet);
   const some = known.slice(0, LABELS_SHOWN).flatMap((name) => [element("button.link", { type: "button", onclick: () => choose(name) }, element("bdi", null, name)), " "]);
-  return element("p.notice", { role: "status" }, "No pod has the label ", element("bdi", null, label || "?"), ", and no namespace of one. ", known.length ? "Pods have: " : "Pods have no labels at all.", ...some, known.length > LABELS_SHOWN ? `and ${number(known.length - LABELS_SHOWN)} more` : "");
+  return element("p.notice", { role: "status" }, "No pod has the label ", element("bdi", null, label || "?"), ", and no namespace of one. ", known.length ? "There are: " : "There are no labels at all.", ...some, known.length > LABELS_SHOWN ? `and ${number(known.length - LABELS_SHOWN)} more` : "");
 }
 
 /* A table: columns [{words, number, cell(row)}], rows; in a frame that scrolls sideways where it must. */

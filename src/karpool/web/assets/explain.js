@@ -1,7 +1,7 @@
 /* Everything about one node, one pod or one pool, in a dialog; what takes thought is asked for. */
 
 import { ask } from "./live.js";
-import { card, perMonth, table, working } from "./controls.js";
+import { card, perMonth, saidOnce, table, working } from "./controls.js";
 import { counts, totals, UNDISTURBED } from "./fleet.js";
 import { meter, price } from "./blocks.js";
 
@@ -83,17 +83,25 @@ export class Explainer {
       node.name,
       element("p", null, element("span.badge", null, this.page.describe(node))),
       facts([
-        ["Price", `${money(node.price)} · ${node.price === null ? "" : perMonth(node.price)}`],
+        ["Price", node.price === null ? money(null) : `${money(node.price)} · ${perMonth(node.price)}`],
         ["Type", [node.type || "?", node.capacity || "?", node.zone || "?"].join(", ")],
         ["Pool", node.pool ? this.link({ pool: node.pool }, node.pool) : "none"],
         ["CPU", meterLine(node, "cpu", cores)],
         ["Memory", meterLine(node, "memory", memory)],
+        ...this.whyItGoes(node),
       ]),
       node.virtual ? null : this.asked("node", node.name, (answer) => this.nodeAnswer(answer.node)),
       element("h3", null, `${plural(pods.length, "pod")}, by what they ask for`),
       this.podTable(pods),
       labels(node.labels)
     );
+  }
+
+  /* What the plan says of a node that goes; why one stays is told below. */
+  whyItGoes(node) {
+    const verdict = this.page.planned.verdicts.get(node.name);
+    if (!verdict || verdict.step === null) return [];
+    return [["Why it goes", verdict.reasons.map((reason) => saidOnce({ code: reason.code, message: sentence(reason, node) })).join("; ")]];
   }
 
   podTable(pods) {
@@ -112,14 +120,15 @@ export class Explainer {
   nodeAnswer(said) {
     const parts = [];
     const failed = said.rules.filter((rule) => !rule.passed);
+    const told = (reason) => saidOnce({ code: reason.code, message: sentence(reason, said.node) });
     parts.push(element("h3", null, "Could it go alone, today?"));
     parts.push(
       element(
         "p.verdict",
         null,
-        said.alone.verdict === "keep" ? element("b", null, "It stays.") : element("b", null, `Yes: ${said.alone.verdict}.`),
+        element("b", null, said.alone.verdict === "keep" ? "It stays." : `Yes: ${said.alone.verdict}.`),
         " ",
-        said.alone.verdict === "keep" ? said.alone.reasons.map((reason) => reason.message).join("; ") : `That saves ${money(said.alone.savingsPerHour)}.`
+        said.alone.verdict === "keep" ? `${said.alone.reasons.map(told).join("; ")}.` : `That saves ${money(said.alone.savingsPerHour)}.`
       )
     );
     if (said.group) parts.push(element("p", null, `Together with ${said.group.nodes.filter((name) => name !== said.node.name).join(", ")} it can go, and that saves ${money(said.group.savingsPerHour)}.`));
@@ -136,7 +145,7 @@ export class Explainer {
         table(
           "Where its pods would go",
           [
-            { words: "Pod", cell: (entry) => this.podLink(entry.pod) },
+            { words: "Pod", cell: (entry) => [this.podLink(entry.pod), this.expected(entry.pod) ? element("span.badge", null, "waits, expected here") : ""] },
             { words: "To", cell: (entry) => (entry.to ? this.nodeLink(entry.to) : "nowhere") },
             said.pods.some((entry) => entry.reason) ? { words: "Why", cell: (entry) => (entry.reason ? entry.reason.message : "") } : null,
           ].filter(Boolean),
@@ -145,6 +154,12 @@ export class Explainer {
       );
     }
     return parts;
+  }
+
+  /* Whether a pod has no node yet: room on a node is kept for it, so it counts there. */
+  expected(name) {
+    const pod = this.page.live.fleet.podsByName.get(name);
+    return pod !== undefined && !pod.node;
   }
 
   // -- a pod
@@ -167,6 +182,7 @@ export class Explainer {
 
   podAnswer(said) {
     if (said.daemon) return [element("h3", null, "Why is it here?"), element("p", null, "It is of a DaemonSet: it comes and goes with its node.")];
+    if (!said.node) return this.waitingAnswer(said);
     const others = said.nodes.filter((name) => name !== said.node);
     const stays = said.held ? `It may not be moved: ${said.held}.` : said.blocked ? `It may not be evicted now: ${said.blocked}.` : "Nothing forbids to move it.";
     const refused = said.refusals.filter((refusal) => refusal.what === "nodes");
@@ -177,8 +193,18 @@ export class Explainer {
       element("h3", null, "Where could it be?"),
       element("p", null, others.length ? `${plural(said.fits - (said.nodes.includes(said.node) ? 1 : 0), "other node")} would take it${said.fits > said.nodes.length ? ", such as" : ""}:` : "No other node would take it."),
       others.length ? element("p.names", null, ...others.flatMap((name) => [this.nodeLink(name), " "])) : null,
-      refused.length ? element("h3", null, "Why not on the others?") : null,
-      refused.length ? element("ul.plain", null, ...refused.map((refusal) => element("li", null, element("b", null, plural(refusal.count, "node") + " "), refusal.detail))) : null,
+      ...whyNot("Why not on the others?", refused),
+    ];
+  }
+
+  waitingAnswer(said) {
+    return [
+      element("h3", null, "Why does it wait?"),
+      element("p", null, ...(said.would ? ["There is room for it: it would go to ", this.nodeLink(said.would), ", and has not been placed yet."] : ["No node that exists would take it."])),
+      said.nodes.length ? element("h3", null, "Where could it be?") : null,
+      said.nodes.length ? element("p", null, `${plural(said.fits, "node")} would take it${said.fits > said.nodes.length ? ", such as" : ""}:`) : null,
+      said.nodes.length ? element("p.names", null, ...said.nodes.flatMap((name) => [this.nodeLink(name), " "])) : null,
+      ...whyNot(said.would ? "Why not on the others?" : "Why does none take it?", said.refusals.filter((refusal) => refusal.what === "nodes" || !said.would)),
     ];
   }
 
@@ -260,6 +286,13 @@ function facts(entries) {
 
 function meterLine(node, key, words) {
   return element("span", null, meter("", node.asked[key], node[key]), ` ${words(node.asked[key])} of ${words(node[key])} asked for`);
+}
+
+/* Who refuses a pod, and why: existing nodes by number, and what would make new ones by name. */
+function whyNot(title, refusals) {
+  if (!refusals.length) return [];
+  const who = (refusal) => (refusal.what === "nodes" ? plural(refusal.count, "node") : refusal.what);
+  return [element("h3", null, title), element("ul.plain", null, ...refusals.map((refusal) => element("li", null, element("b", null, who(refusal) + " "), refusal.detail)))];
 }
 
 function labels(own) {

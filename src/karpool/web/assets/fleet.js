@@ -3,6 +3,7 @@
 export const DAEMON = 1;
 export const UNDISTURBED = 2;
 export const LEAVING = 4;
+const NO_LABELS = {};
 
 export class Fleet {
   constructor() {
@@ -11,6 +12,7 @@ export class Fleet {
     this.byName = new Map();
     this.podsByName = new Map();
     this.pools = [];
+    this.namespaces = new Map(); /* name -> its labels */
     this.labels = [];
     this.workloads = [];
     this.homeless = new Map(); /* number of a node that is not known (yet) -> its pods */
@@ -29,6 +31,10 @@ export class Fleet {
     fill(this.labels, change.labels);
     fill(this.workloads, change.workloads);
     if (change.pools) this.pools = change.pools;
+    for (const [name, own] of Object.entries(change.namespaces || {})) {
+      if (own) this.namespaces.set(name, own);
+      else this.namespaces.delete(name);
+    }
     const happened = { nodes: new Set(), came: [], gone: [], moved: [], landed: [], left: [] };
     for (const number of change.gonePods || []) this.removePod(number, happened);
     for (const number of change.goneNodes || []) this.removeNode(number, happened);
@@ -182,9 +188,9 @@ export function counts(nodes, key) {
   return [...found].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
 }
 
-/* The labels that pods have, for those who look for one. */
+/* The labels that pods have, or their namespaces, for those who look for one. */
 export function podLabels(fleet) {
   const sets = new Set();
-  for (const pod of fleet.pods.values()) sets.add(pod.labels);
+  for (const pod of fleet.pods.values()) sets.add(pod.labels).add(fleet.namespaces.get(pod.namespace) || NO_LABELS);
   return [...new Set([...sets].flatMap((own) => Object.keys(own)))].sort();
 }

@@ -6,12 +6,11 @@ import { spark } from "./chart.js";
 import { byName, share, totals } from "./fleet.js";
 import { drawMoves, Follower } from "./moves.js";
 import { capacityColour, heat, HEAT_WORDS, namespaceLegend, OTHERS, outcomeColour, ranked } from "./palette.js";
-import { HINT, matcher } from "./search.js";
+import { HINT, matcher, NO_POOL, SHORT_HINT } from "./search.js";
 
 const LATELY = 8;
 const REDRAW_MS = 250;
 const MOVES_DRAWN = 40; /* of one redraw: what hundreds of pods do at once is no longer followed by eye */
-const NO_POOL = "no pool";
 
 export class FleetView {
   constructor(root, page, place) {
@@ -36,7 +35,7 @@ export class FleetView {
 
   build() {
     this.totals = element("section.totals.five", { "aria-label": "Totals" });
-    this.search = element("input.search", { type: "search", placeholder: HINT, "aria-label": "Search and filter nodes: " + HINT, spellcheck: "false", autocomplete: "off" });
+    this.search = element("input.search", { type: "search", placeholder: window.innerWidth < 640 ? SHORT_HINT : HINT, "aria-label": "Search and filter nodes: " + HINT, spellcheck: "false", autocomplete: "off" });
     this.search.value = this.state.query;
     this.search.addEventListener("input", () => this.searched(this.search.value));
     this.picks = element("div.picks");
@@ -234,7 +233,7 @@ export class FleetView {
 
   drawPicks() {
     const pods = [...this.fleet.pods.values()];
-    const pools = values([...this.fleet.nodes.values()].map((node) => node.pool || "none"));
+    const pools = values([...this.fleet.nodes.values()].map((node) => node.pool || NO_POOL));
     const picks = [
       ["pool", "Pool", pools],
       ["ns", "Namespace", values(pods.map((pod) => pod.namespace))],
@@ -268,7 +267,7 @@ export class FleetView {
   }
 
   draw() {
-    const wanted = matcher(this.state.query, (node) => this.page.planned.reasons(node));
+    const wanted = matcher(this.state.query, (node) => this.page.planned.reasons(node), this.fleet.namespaces);
     const all = [...this.fleet.nodes.values()];
     const nodes = wanted ? all.filter(wanted) : all;
     if (this.state.zoom === null && all.length) this.state.zoom = firstZoom(all.length);
@@ -293,7 +292,7 @@ export class FleetView {
     const order = (a, b) => (a.type < b.type ? -1 : a.type > b.type ? 1 : byName(a, b));
     const groups = [...found].map(([name, own]) => ({
       key: key + ":" + name,
-      title: name || (key === "pool" ? NO_POOL : "?"),
+      title: name || (key === "pool" ? "no pool" : "?"),
       pool: key === "pool",
       nodes: own.sort(order),
       price: totals(own).price,

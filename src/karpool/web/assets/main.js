@@ -150,6 +150,7 @@ class Page {
     if (card.dataset.key === key) return;
     card.dataset.key = key;
     card.hidden = !said.length;
+    card.classList.toggle("mild", !this.problem);
     const [shown, more] = [said.slice(0, NOTICES_SHOWN), said.slice(NOTICES_SHOWN)].map((texts) => texts.map((text) => element("p", null, text)));
     card.replaceChildren(...shown, more.length ? element("details.rules", null, element("summary", null, `${number(more.length)} more`), ...more) : "");
   }
@@ -160,7 +161,7 @@ class Page {
     const verdict = this.planned.verdicts.get(node.name);
     if (!verdict) return node.virtual ? "new in the plan" : "ready";
     if (verdict.verdict === "keep") return "stays: " + [...new Set(verdict.reasons.map((reason) => reason.code))].join(", ");
-    return `${verdict.verdict} in step ${verdict.step}`;
+    return `${verdict.verdict} in step ${verdict.step}: ${verdict.reasons[0].code}`;
   }
 
   explain(about) {

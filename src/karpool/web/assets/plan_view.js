@@ -63,7 +63,7 @@ export class PlanView {
     this.blocksRoot = element("div.pools");
     this.zoom = firstZoom(this.stepped.all.length);
     this.ranks = ranked(this.stepped.fleet.pods.values(), "namespace");
-    const parts = [this.totals(plan), this.notes(plan), summary(this.shown)];
+    const parts = [this.totals(plan), ...this.notes(plan), summary(this.shown)];
     if (plan.commands.length) parts.push(this.scrubber(plan));
     else parts.push(element("section.card", null, element("p", null, plan.before.nodes ? "Nothing to do at this time; below is why each node stays." : "There are no nodes, so there is nothing to plan.")));
     if (this.stepped.all.length) parts.push(this.legend());
@@ -122,9 +122,11 @@ export class PlanView {
     return element("section.card.plan-legend", { "aria-label": "Nodes after this step" }, element("div.card-head", null, element("h2", null, "Nodes after this step"), element("label.zoom", null, element("span.quiet", null, "Zoom"), zoom)), legend);
   }
 
+  /* What brakes hold, and warnings that do not stand above all views already. */
   notes(plan) {
-    const sentences = [...plan.stops.map((stop) => stop.message), ...plan.warnings];
-    return sentences.length ? element("section.card.brakes", { "aria-label": "Brakes and warnings" }, ...sentences.map((text) => element("p", null, text))) : null;
+    const above = new Set(this.page.live.about.warnings || []);
+    const said = (kind, label, sentences) => (sentences.length ? [element("section.card." + kind, { "aria-label": label }, ...sentences.map((text) => element("p", null, text)))] : []);
+    return [...said("brakes", "Brakes", this.shown.brakes), ...said("brakes.mild", "Warnings", plan.warnings.filter((text) => !above.has(text)))];
   }
 
   // -- steps
@@ -301,7 +303,7 @@ export class PlanView {
     if (!groups.size) return null;
     const known = (nodes) => nodes.reduce((sum, node) => (sum === null || node.pricePerHour === null ? null : sum + node.pricePerHour), 0);
     const cost = alike([...groups.values()].map(known));
-    const example = (code, verdict) => verdict.reasons.find((reason) => reason.code === code).message;
+    const example = (code, verdict) => sentence(verdict.reasons.find((reason) => reason.code === code), verdict);
     return element(
       "section.card",
       { "aria-labelledby": "stay-title" },

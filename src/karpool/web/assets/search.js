@@ -1,7 +1,9 @@
 /* What is looked for: words, and `pool:web ns:shop workload:cart reason:Pdb type:m6i zone:a node:x pod:y label:team=a`. */
 
+export const NO_POOL = "none"; /* what nodes without a pool are found by */
+
 const KEYS = {
-  pool: (node) => [node.pool || "no pool"],
+  pool: (node) => [node.pool || NO_POOL],
   type: (node) => [node.type],
   zone: (node) => [node.zone],
   capacity: (node) => [node.capacity],
@@ -10,19 +12,22 @@ const KEYS = {
 };
 const POD_KEYS = { pod: "name", ns: "namespace", namespace: "namespace", workload: "workload" };
 
+/* What fits into the field of a phone, and all of it. */
+export const SHORT_HINT = "pool: ns: label:key=value, or any word";
 export const HINT = "pool: ns: workload: reason: type: zone: status: label:key=value, or any word";
 
-/* A function that says of a node whether it is wanted; `reasonsOf` gives codes of why it stays, if they are known. */
-export function matcher(text, reasonsOf) {
-  const terms = text.trim().split(/\s+/).filter(Boolean).map((word) => term(word, reasonsOf));
+/* A function that says of a node whether it is wanted; `reasonsOf` gives codes of why it stays, if they are known;
+   `namespaces`: labels of namespaces by name. */
+export function matcher(text, reasonsOf, namespaces) {
+  const terms = text.trim().split(/\s+/).filter(Boolean).map((word) => term(word, reasonsOf, namespaces));
   return terms.length ? (node) => terms.every((wanted) => wanted(node)) : null;
 }
 
-function term(word, reasonsOf) {
+function term(word, reasonsOf, namespaces) {
   const colon = word.indexOf(":");
   const key = colon > 0 ? word.slice(0, colon).toLowerCase() : "";
   const value = word.slice(colon + 1).toLowerCase();
-  if (key === "label") return labelled(value);
+  if (key === "label") return labelled(value, namespaces);
   if (key === "reason") return (node) => reasonsOf(node).some((code) => holds(code, value));
   if (key in KEYS) return (node) => KEYS[key](node).some((text) => matches(text, value));
   if (key in POD_KEYS) return withPods((pod) => matches(pod[POD_KEYS[key]], value));
@@ -31,13 +36,15 @@ function term(word, reasonsOf) {
   return (node) => [node.name, node.pool, node.type, node.zone].some((text) => holds(text, wanted)) || pods(node);
 }
 
-function labelled(text) {
+/* A label that a pod lacks is that of its namespace, as where costs are shared by label. */
+function labelled(text, namespaces) {
   const equals = text.indexOf("=");
   const key = equals < 0 ? text : text.slice(0, equals);
   const value = equals < 0 ? null : text.slice(equals + 1);
-  const has = (labels) =>
-    Object.entries(labels).some(([name, own]) => name.toLowerCase() === key && (value === null || own.toLowerCase() === value));
-  return (node) => has(node.labels) || [...node.pods].some((pod) => has(pod.labels));
+  const named = (labels) => Object.entries(labels || {}).find(([name]) => name.toLowerCase() === key);
+  const has = (label) => label !== undefined && (value === null || label[1].toLowerCase() === value);
+  const inherited = new Map([...namespaces].map(([name, labels]) => [name, named(labels)]));
+  return (node) => has(named(node.labels)) || [...node.pods].some((pod) => has(named(pod.labels) || inherited.get(pod.namespace)));
 }
 
 function withPods(wanted) {

@@ -222,11 +222,11 @@ export class WhatIfView {
             ["Nodes", number(today.nodesAfter), number(then.nodesAfter)],
             ["Evictions on the way", number(today.evictions), number(then.evictions)],
             ["Nodes launched", number(today.launches), number(then.launches)],
-            ["Saves of today's price", cost(today.savingsPerHour), cost(unplaced.length ? null : then.savingsPerHour)],
+            ["Saved, compared with now", cost(today.savingsPerHour), cost(unplaced.length ? null : then.savingsPerHour)],
           ]
         ),
         bars(today, then, cost),
-        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; what the knobs let come after today's plan" : ""}${uncounted(today, then)}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
+        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; the what-if goes on where today's plan ends" : ""}${uncounted(today, then)}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
         this.asOf.root,
         this.presets()
       )
