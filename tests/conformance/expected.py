@@ -22,6 +22,8 @@ class Expected:
     """Specs that every run of the tests tries."""
     not_run: dict[str, str] = field(default_factory=dict)
     """Why specs have no result yet, by their names."""
+    peer_not_passed: dict[str, str] = field(default_factory=dict)
+    """Why specs do not pass with Karpenter itself, by their names."""
 
     def limit(self, spec: Spec) -> float:
         return next((seconds for pattern, seconds in self.limits if pattern.search(spec.name)), USUAL_LIMIT)
@@ -32,6 +34,9 @@ class Expected:
     def reason_without_result(self, spec: Spec) -> str:
         return self.not_run.get(spec.name, "")
 
+    def reason_of_peer(self, spec: Spec) -> str:
+        return self.peer_not_passed.get(spec.name, "")
+
     def outcome(self, spec: Spec) -> Outcome:
         return self.not_passed.get(spec.name, (Outcome.PASSED, ""))[0]
 
@@ -39,7 +44,7 @@ class Expected:
         """Names of the list that no spec of its suite has."""
         specs = list(specs)
         suites, names = {spec.suite for spec in specs}, {spec.name for spec in specs}
-        listed = {*self.not_passed, *self.quick, *self.not_run}
+        listed = {*self.not_passed, *self.quick, *self.not_run, *self.peer_not_passed}
         return sorted(name for name in listed if name.partition(":")[0] in suites and name not in names)
 
     def differences(self, results: Iterable[Result]) -> list[str]:
@@ -59,6 +64,7 @@ def read_expected(path: Path = PATH) -> Expected:
         },
         limits=tuple((re.compile(entry["specs"]), float(entry["seconds"])) for entry in data.get("limit", [])),
         not_run={entry["spec"]: _filled(entry, "reason") for entry in data.get("not_run", [])},
+        peer_not_passed={entry["spec"]: _filled(entry, "reason") for entry in data.get("peer_not_passed", [])},
         quick=frozenset(_strings(data.get("quick", {}).get("specs", []))),
     )
 

@@ -24,8 +24,7 @@ SUITE_TITLES = {
 
 _DRA = """As it is released, the suite cannot create its own DRAConfigs, whoever runs: its scheme has the kinds of the
 group `test.karpenter.sh`, but not the options of requests. It and its driver are built with the
-[file that adds them](../scripts/kubernetes/karpenter/repairs/dra_options.go), and nothing else is changed. With
-Karpenter, the driver then writes no slices for nodes with names of over 63 characters: they are values of labels."""
+[file that adds them](../scripts/kubernetes/karpenter/repairs/dra_options.go), and nothing else is changed."""
 
 
 @dataclass(frozen=True)
@@ -173,14 +172,17 @@ def _row(
     cells = [spec.text.replace("|", "\\|")]
     for kept in (ours.get(spec.name), theirs.get(spec.name)):
         cells += ["", ""] if kept is None else [kept.outcome.value, f"{kept.seconds:.0f}"]
-    return f"| {' | '.join([*cells, _why_not(spec, ours.get(spec.name), expected, bounds)])} |"
+    why = _why_not(spec, ours.get(spec.name), expected, bounds)
+    if spec.name in theirs and theirs[spec.name].outcome is not Outcome.PASSED:
+        why = "; ".join(filter(None, (why, f"Karpenter: {expected.reason_of_peer(spec)}")))
+    return f"| {' | '.join([*cells, why])} |"
 
 
 def _why_not(spec: Spec, ours: Kept | None, expected: Expected, bounds: Mapping[str, Bounds]) -> str:
-    """Why a spec has no result, or why it did not pass: as the list says, else what was measured beyond a threshold."""
+    """Why a spec has no result, or why it did not pass: what was measured beyond a threshold, and what the list says."""
     if ours is None:
         return expected.reason_without_result(spec)
     told = expected.reason(spec)
-    if told or ours.outcome is Outcome.PASSED:
+    if ours.outcome is Outcome.PASSED:
         return told
-    return "; ".join(shortfalls(ours.phases, own_bounds(bounds)))
+    return "; ".join(filter(None, (*shortfalls(ours.phases, own_bounds(bounds)), told)))

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tests.conformance.expected import Expected
+from tests.conformance.expected import Expected, read_expected
 from tests.conformance.performance import Bounds, Phase
 from tests.conformance.results import KARPENTER, KARPOOL, PAGE, keep, page, read_kept
 from tests.conformance.suites import Outcome, Result, Spec
@@ -60,10 +60,32 @@ def test_what_a_failed_spec_measured_beyond_a_threshold_is_its_reason(tmp_path: 
     text = page([spec], {KARPOOL: ours, KARPENTER: {}}, EXPECTED, "Karpenter v0", bounds, processors=2)
     why = "`scale_out`: 40% of CPU, asked: > 53% of CPU; `scale_out`: 129 s, asked: < 120 s"
     assert f"| Basic should scale | failed | 231 |  |  | {why} |" in text
+    expected = Expected({spec.name: (Outcome.FAILED, "other work")}, (), frozenset())
+    text = page([spec], {KARPOOL: ours, KARPENTER: {}}, expected, "Karpenter v0", bounds, processors=2)
+    why += "; other work"
+    assert f"| Basic should scale | failed | 231 |  |  | {why} |" in text
+
+
+def test_a_failed_spec_of_karpenter_has_its_reason_beside_what_is_known_of_ours(tmp_path: Path) -> None:
+    expected = Expected({}, (), frozenset(), peer_not_passed={ONE.name: "names are too long"})
+    ours = keep(KARPOOL, [Result(ONE, Outcome.PASSED, 1.0)], "2026-11-15", tmp_path)
+    theirs = keep(KARPENTER, [Result(ONE, Outcome.FAILED, 9.0)], "2026-11-15", tmp_path)
+    text = page([ONE], {KARPOOL: ours, KARPENTER: theirs}, expected, "Karpenter v0", {}, processors=2)
+    assert "| Drift one | passed | 1 | failed | 9 | Karpenter: names are too long |" in text
 
 
 def test_every_spec_of_the_page_that_has_not_passed_says_why() -> None:
     rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.count(" | ") == 5]
     specs = [row for row in rows if row[1] != "Karpool"]
     assert len(specs) > 100
-    assert [row[0] for row in specs if row[1].strip() != "passed" and not row[5].strip("| ")] == []
+    not_passed = [row for row in specs if row[1].strip() != "passed" or row[3].strip() not in ("", "passed")]
+    assert [row[0] for row in not_passed if not row[5].strip("| ")] == []
+
+
+def test_every_kept_result_that_did_not_pass_is_listed_with_its_reason() -> None:
+    expected = read_expected()
+    listed = {name: outcome for name, (outcome, _) in expected.not_passed.items()}
+    ours = {name: kept.outcome for name, kept in read_kept(KARPOOL).items() if kept.outcome is not Outcome.PASSED}
+    theirs = {name for name, kept in read_kept(KARPENTER).items() if kept.outcome is not Outcome.PASSED}
+    assert listed == ours
+    assert set(expected.peer_not_passed) == theirs
