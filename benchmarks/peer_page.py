@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -15,6 +15,8 @@ T = TypeVar("T")
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "peers.md"
 
 
+ALIKE: Final = 0.1
+"""Loads of the machine that differ by no larger part, or by no more than one, count as the same."""
 CUT_OFF: Final = """
 A run that was cut off tells where its controller was by then, not where it would have come to rest: prices at the end
 and savings of such columns do not say who ends cheaper, and times to a saving compare with one that may not be final.
@@ -27,7 +29,6 @@ class Conditions:
 
     versions: str
     machine: str
-    day: str
     quiet: float
     autoscaler: str
 
@@ -49,8 +50,8 @@ def page(runs: Sequence[Figures], decided: Sequence[Decided], conditions: Condit
 writes this page. Nothing here was measured elsewhere.
 
 - Versions: {conditions.versions}.
+- Commit and day of each run: in the tables.
 - Machine: {conditions.machine}. Others used it, too: the tables tell the load, of which more than two is waiting.
-- Day: {conditions.day}.
 - Clusters: on-demand nodes of five types, pods of six sizes in ReplicaSets, bound by chance; one NodePool, all amd64
   types allowed, `consolidateAfter: 0s`; no PodDisruptionBudgets. The larger has the same mixture as the smaller.
 
@@ -85,7 +86,7 @@ simulation, its methods of consolidation and its KWOK provider, and reads object
 caches. For Karpool it is the plan of `karpool plan`.
 
 {snapshots(decided)}
-
+{_other_loads({f"{size:,} nodes": [one.load for one in decided if one.size == size] for size in _sizes(decided)})}
 - Time for a candidate: one node is taken away, and places are found for its pods. Karpenter's is the mean of up to
   {SAMPLE} candidates, Karpool's of all of them.
 - A command is carried out at once and as it was planned: pods go where the simulation had them, and a new node is the
@@ -101,7 +102,29 @@ Not measured. {conditions.autoscaler}
 
 def _live(runs: Sequence[Figures]) -> str:
     limits = ", ".join(f"{limit:g} s" for limit in sorted({run.limit for run in runs}))
-    return f"### {runs[0].size:,} nodes, {runs[0].pods:,} pods; cut off after {limits}\n\n{table(runs)}"
+    budgets = dict.fromkeys(run.budget for run in runs)
+    loads = {f"budget {budget}": [run.load for run in runs if run.budget == budget] for budget in budgets}
+    head = f"### {runs[0].size:,} nodes, {runs[0].pods:,} pods; cut off after {limits}"
+    return f"{head}\n\n{table(runs)}\n{_other_loads(loads)}".rstrip("\n")
+
+
+def _sizes(decided: Sequence[Decided]) -> list[int]:
+    return list(dict.fromkeys(one.size for one in decided))
+
+
+def _other_loads(compared: Mapping[str, Sequence[float]]) -> str:
+    """A paragraph about columns that were to be compared, and were measured beside more work than one another."""
+    unlike = [
+        f"{name} ({' and '.join(f'{load:.1f}' for load in loads)})"
+        for name, loads in compared.items()
+        if max(loads) - min(loads) > max(1.0, ALIKE * max(loads))
+    ]
+    if not unlike:
+        return ""
+    return f"""
+The load differed by more than {ALIKE:.0%} between the columns of {", ".join(unlike)}.
+Seconds of these columns do not compare.
+"""
 
 
 def table(runs: Sequence[Figures]) -> str:
@@ -126,6 +149,8 @@ def table(runs: Sequence[Figures]) -> str:
         ("its memory, at most", lambda run: f"{run.memory:,} MiB"),
         ("longest decision", lambda run: f"{run.decision:.2f} s"),
         ("load of the machine, mean", lambda run: f"{run.load:.1f}"),
+        ("commit", lambda run: run.commit or "?"),
+        ("day", lambda run: run.day or "?"),
     ]
     return _table([f"{run.controller}, budget {run.budget}" for run in runs], runs, rows)
 
@@ -151,6 +176,8 @@ def snapshots(decided: Sequence[Decided]) -> str:
             lambda one: f"{one.decision_seconds:.1f} s" + ("" if one.finished else ", cut off"),
         ),
         ("load of the machine", lambda one: f"{one.load:.1f}"),
+        ("commit", lambda one: one.commit or "?"),
+        ("day", lambda one: one.day or "?"),
     ]
     return _table([f"{one.controller}, {one.size:,} nodes" for one in decided], decided, rows)
 

@@ -1,9 +1,11 @@
 """What becomes of a cluster while a controller works on it: prices, pods that leave, pods that run, decisions."""
 
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from karpool.catalog.instance_types import Catalog
@@ -12,6 +14,7 @@ from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.wire.objects import condition
 
+ROOT: Final = Path(__file__).resolve().parents[1]
 SHARE: Final = 0.9
 """The part of the saving whose time is told."""
 
@@ -40,6 +43,9 @@ class Figures:
     limit: float
     load: float
     """Of the machine, on the average of the run."""
+    commit: str = ""
+    """Of the source that ran; empty: nobody knows."""
+    day: str = ""
 
     @property
     def before(self) -> float:
@@ -57,6 +63,19 @@ class Figures:
             return None
         later = [until for (_, dear), (until, _) in zip(self.prices, self.prices[1:], strict=False) if dear > price]
         return later[-1] if later else 0.0
+
+
+def commit() -> str:
+    """The commit of this checkout, with a plus if files differ from it; empty where git does not know."""
+
+    def told(*arguments: str) -> str:
+        command = ["git", "-C", str(ROOT), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 - as written here
+
+    try:
+        return told("rev-parse", "--short", "HEAD") + ("+" if told("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def target(runs: Sequence[Figures]) -> float:

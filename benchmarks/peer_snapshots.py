@@ -22,6 +22,7 @@ import msgspec
 from live_cluster import Json, node_objects, ready_condition
 from outcomes import evictions
 from peer_cluster import Layout, layout, node_labels, node_pool, pod_spec
+from peer_record import commit
 from scan import scan
 
 from karpool.catalog.sources import open_catalog
@@ -65,6 +66,9 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     finished: bool
     load: float = 0.0
     """Of the machine, after the decisions."""
+    commit: str = ""
+    """Of the source that ran; empty: nobody knows."""
+    day: str = ""
 
 
 def objects_of(planned: Layout, budget: str = "100%") -> Iterator[Json]:
@@ -196,7 +200,15 @@ def compared(size: int, limit: float, tell: Callable[[str], None]) -> list[Decid
             tell(f"{name} decides on {size} nodes in memory")
             one, load = decide(), os.getloadavg()[0]
             found.append(
-                msgspec.structs.replace(one, controller=name, size=size, pods=len(planned.pods), load=round(load, 1))
+                msgspec.structs.replace(
+                    one,
+                    controller=name,
+                    size=size,
+                    pods=len(planned.pods),
+                    load=round(load, 1),
+                    commit=commit(),
+                    day=f"{datetime.now(UTC):%Y-%m-%d}",
+                )
             )
     return found
 

@@ -36,12 +36,14 @@ from peer_record import (
     Decisions,
     Figures,
     Record,
+    commit,
     longest_search,
     series_of,
 )
 from peer_snapshots import LIMIT, PODS_PER_NODE, SIZES, Decided, compared
 from tests.conformance.deployment import Start, karpenter, karpool
 from tests.live.control_plane import ControlPlane
+from tests.live.pinned import pinned
 from tests.live.programs import Program, free_port
 
 import karpool as own
@@ -155,6 +157,8 @@ async def run(peer: Peer, budget: str, trial: Trial, tell: Callable[[str], None]
             seconds=record.changed - record.began,
             limit=trial.limit,
             load=statistics.fmean(follower.loads),
+            commit=commit(),
+            day=f"{datetime.now(UTC):%Y-%m-%d}",
         )
 
 
@@ -225,14 +229,11 @@ def ensured(script: str, *names: str) -> Path:
 
 def versions() -> str:
     """Of everything that takes part."""
-    pinned = {}
-    for module in ("karpenter", "kubernetes", "kwok"):
-        text = (ROOT / "scripts" / "kubernetes" / module / "go.mod").read_text(encoding="utf-8")
-        pinned[module] = re.findall(rf"k8s\.io/{module} (v\S+)", text)[0]
+    known = pinned()
     python = ".".join(map(str, sys.version_info[:3]))
     return (
-        f"Karpenter {pinned['karpenter']}, Karpool v{own.__version__} (Python {python}), "
-        f"Kubernetes {pinned['kubernetes']}, kwok {pinned['kwok']}"
+        f"Karpenter {known['karpenter']}, Karpool v{own.__version__} (Python {python}), "
+        f"Kubernetes {known['kubernetes']}, kwok {known['kwok']}"
     )
 
 
@@ -248,8 +249,9 @@ def autoscaler() -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"The Go module proxy could not be asked for `{AUTOSCALER}`: {error}."
     if asked.returncode:
+        today = f"{datetime.now(UTC):%Y-%m-%d}"
         answer = re.sub(r"reading \S+ ", "", " ".join(line.strip() for line in asked.stderr.strip().splitlines()))
-        return f"It cannot be built from the Go module proxy: on that day `{' '.join(command)}` answered\n`{answer}`."
+        return f"It cannot be built from the Go module proxy: on {today} `{' '.join(command)}` answered\n`{answer}`."
     known = asked.stdout.split()[1:]
     if not known:
         return f"The Go module proxy lists no version of `{AUTOSCALER}`, so that none can be pinned."
@@ -295,7 +297,6 @@ def main() -> None:
     conditions = Conditions(
         versions=versions(),
         machine=machine(),
-        day=f"{datetime.now(UTC):%Y-%m-%d}",
         quiet=given.quiet,
         autoscaler=autoscaler(),
     )

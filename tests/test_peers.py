@@ -1,5 +1,6 @@
 """What is told of controllers that are compared follows from what was seen."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
@@ -108,7 +109,7 @@ def test_the_page_says_who_did_not_get_there_and_who_was_cut_off() -> None:
     from peer_page import Conditions, page
 
     worse = replace(figures(), controller="Karpenter", prices=((0.0, 10.0), (50.0, 8.0)), settled=False)
-    conditions = Conditions("v", "m", "2026-01-01", 60.0, "It is not there.")
+    conditions = Conditions("v", "m", 60.0, "It is not there.")
     text = page([worse, figures()], [], conditions)
     assert "| time to 90% of the saving | not in 300 s | 40 s |" in text
     assert "| last change | 40 s, cut off | 40 s |" in text
@@ -118,11 +119,25 @@ def test_the_page_says_who_did_not_get_there_and_who_was_cut_off() -> None:
     assert "A run that was cut off" not in page([figures()], [], conditions)
 
 
+def test_each_run_says_its_commit_its_day_and_where_loads_were_not_alike() -> None:
+    from peer_page import Conditions, page
+
+    conditions = Conditions("v", "m", 60.0, "It is not there.")
+    ours = replace(figures(), commit="abc1234", day="2026-01-02")
+    busy, alike = replace(ours, load=4.0, commit="", day=""), replace(ours, load=2.0, day="2026-01-03")
+    text = page([busy, ours], [], conditions)
+    assert "| commit | ? | abc1234 |\n| day | ? | 2026-01-02 |" in text
+    assert "The load differed by more than 10% between the columns of budget 10% (4.0 and 1.2).\nSeconds of" in text
+    text = page([alike, ours], [], conditions)
+    assert "| day | 2026-01-03 | 2026-01-02 |" in text
+    assert "Seconds of these" not in text
+
+
 def test_each_size_of_a_live_cluster_has_a_table_of_its_own() -> None:
     from peer_page import Conditions, page
 
     larger = replace(figures(), size=100, pods=1300)
-    text = page([larger, figures()], [], Conditions("v", "m", "2026-01-01", 60.0, "It is not there."))
+    text = page([larger, figures()], [], Conditions("v", "m", 60.0, "It is not there."))
     assert text.index("### 10 nodes, 40 pods; cut off after 300 s") < text.index("### 100 nodes, 1,300 pods")
 
 
@@ -150,6 +165,16 @@ def test_decisions_that_were_cut_off_say_so() -> None:
     assert "| | Karpenter, 1,000 nodes | Karpool, 1,000 nodes |" in text
     assert "| time for a candidate | 375 ms | 0.16 ms |" in text
     assert "| decisions until the end | 600.2 s, cut off | 600.2 s |" in text
+    assert "| commit | ? | ? |" in text
+
+
+def test_a_commit_is_that_of_the_checkout() -> None:
+    from peer_record import ROOT, commit
+
+    if not (ROOT / ".git").exists():
+        assert commit() == ""
+    else:
+        assert re.fullmatch("[0-9a-f]{7,}[+]?", commit())
 
 
 def test_a_cluster_in_a_file_is_the_planned_one_and_may_be_consolidated(tmp_path: Path) -> None:
