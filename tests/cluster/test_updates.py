@@ -183,6 +183,53 @@ def test_updates_end_where_building_anew_would(cluster: Cluster, chance: Random,
     assert answers(engine) == answers(Engine(made, cluster.catalog))
 
 
+@examples(60)
+@given(clusters(in_motion=True), st.randoms(use_true_random=False))
+def test_pods_that_move_at_once_are_where_one_by_one_leaves_them(cluster: Cluster, chance: Random) -> None:
+    together, apart, untouched = (Snapshot(cluster.objects) for _ in range(3))
+    engines = [Engine(snapshot, cluster.catalog) for snapshot in (together, apart, untouched)]
+    pods = sorted(together.pods.rows)
+    moving = chance.sample(pods, chance.randint(0, len(pods))) if together.nodes.rows else []
+    places = {key: chance.choice(sorted(together.nodes.rows)) for key in moving}
+    together.move_all(
+        [together.pods.rows[key] for key in places], [together.nodes.rows[name] for name in places.values()]
+    )
+    for key, name in places.items():
+        apart.move(apart.pods.rows[key], name)
+    assert_alike(together, apart)
+    assert answers(engines[0]) == answers(engines[1])
+    together.restore_all([together.pods.rows[key] for key in moving])
+    for key in moving:
+        apart.restore(apart.pods.rows[key])
+    for snapshot in (together, apart):
+        assert_alike(snapshot, untouched)
+    assert answers(engines[0]) == answers(engines[1]) == answers(engines[2])
+
+
+def test_pods_that_move_at_once_stamp_their_nodes_and_no_others() -> None:
+    snapshot = Snapshot(base([pod("b-1"), pod("b-2", node="n1")], [node("n3")]))
+    nodes, before = snapshot.nodes, snapshot.nodes.changed.copy()
+    seen, version = nodes.changes, snapshot.version
+    snapshot.move_all([snapshot.pods.rows["default/b-1"]], [nodes.rows["n3"]])
+    assert (snapshot.version, nodes.changed[nodes.rows["n3"]] > seen) == (version + 1, True)
+    assert (nodes.changed == before).sum() == len(before) - 1
+    snapshot.restore_all([snapshot.pods.rows["default/b-1"], snapshot.pods.rows["default/b-2"]])
+    assert nodes.changed[nodes.rows["n2"]] == before[nodes.rows["n2"]]
+    assert len({int(nodes.changed[row]) for row in nodes.rows.values()}) == len(nodes.rows)
+    assert nodes.changes == nodes.changed.max()
+
+
+def test_a_pod_whose_node_has_gone_meanwhile_waits_for_it_to_come_back() -> None:
+    snapshot = Snapshot(base([pod("b-1", node="n3")], [node("n3")]))
+    row = snapshot.pods.rows["default/b-1"]
+    snapshot.move_all([row], [snapshot.nodes.rows["n1"]])
+    snapshot.remove_node("n3")
+    snapshot.restore_all([row])
+    assert_alike(snapshot, Snapshot(base([pod("b-1", node="n3")], ())))
+    snapshot.put_node(StateNode(node("n3"), None))
+    assert snapshot.pods_on(snapshot.nodes.rows["n3"]) == [row]
+
+
 NEWS: list[tuple[str, Any]] = [
     ("a pod of a new class", pod("b-1", cpu="3", node="n1")),
     ("a resource nobody knew", pod("b-1", requests={"example.com/fpga": 1})),

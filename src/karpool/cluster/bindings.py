@@ -1,7 +1,10 @@
 """Which pod is on which node, and what it takes there."""
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
+from karpool.cluster.arrays import Array
 from karpool.cluster.group_counts import GroupCounts
 from karpool.cluster.node_table import NodeTable
 from karpool.cluster.pod_table import END, NOWHERE, PodTable
@@ -65,6 +68,50 @@ class Bindings:
             waiting.discard(row)
             if not waiting:
                 del self.awaiting_node[name]
+
+    def rebind(self, rows: Sequence[int], targets: Sequence[int]) -> None:
+        """Bind many pods at once, wherever they are now, each to the node of a row, or to none."""
+        pods, nodes = self.pods, self.nodes
+        moving, after = np.array(rows, dtype=np.int64), np.array(targets, dtype=np.int64)
+        before = pods.node_of[moving].astype(np.int64)
+        bound, coming = before >= 0, after >= 0
+        self.counts.count_all(moving, -1)
+        self._occupy_all(moving[bound], before[bound], -1)
+        for row, node in zip(moving[bound].tolist(), before[bound].tolist(), strict=True):
+            del nodes.pods[node][row]
+        pods.node_of[moving], pods.next[moving] = after, END
+        for row, node in zip(moving[coming].tolist(), after[coming].tolist(), strict=True):
+            nodes.pods[node][row] = None
+        self.counts.count_all(moving, 1)
+        self._occupy_all(moving[coming], after[coming], 1)
+        touched = np.unique(np.concatenate((before[bound], after[coming])))
+        self._chain(touched.tolist())
+        nodes.touch_all(touched)
+        self._take_all(moving[bound], before[bound], -1)
+        self._take_all(moving[coming], after[coming], 1)
+        nodes.refresh_some(touched)
+
+    def _occupy_all(self, rows: Array, at: Array, change: int) -> None:
+        classes = self.pods.class_of[rows]
+        special = self.classes.taken_rows.length[classes] > 0
+        for number, node in zip(classes[special].tolist(), at[special].tolist(), strict=True):
+            self.counts.occupy(number, node, change)
+
+    def _chain(self, touched: Iterable[int]) -> None:
+        """List the pods of nodes for kernels, the latest first."""
+        for node in touched:
+            rows = list(reversed(self.nodes.pods[node]))
+            self.nodes.head[node] = rows[0] if rows else END
+            if rows:
+                self.pods.next[rows] = [*rows[1:], END]
+
+    def _take_all(self, rows: Array, at: Array, sign: int) -> None:
+        width, nodes = len(self.resources), self.nodes
+        amounts = sign * self.classes.requests[self.pods.class_of[rows], :width]
+        np.add.at(nodes.taken[:, :width], at, amounts)
+        daemon = self.pods.daemon[rows] == 1
+        if daemon.any():
+            np.add.at(nodes.daemon_taken[:, :width], at[daemon], amounts[daemon])
 
     def _link(self, row: int, name: str) -> int:
         node = self.nodes.rows.get(name, NOWHERE)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from karpool.cluster.arrays import Array
 from karpool.cluster.node_shapes import ShapeTable
 from karpool.cluster.node_table import NodeTable
 from karpool.cluster.pod_table import PodTable
@@ -30,31 +31,34 @@ class GroupCounts:
         if not fresh:
             return
         self._counted_groups = len(topology.groups)
-        size = len(pods.objects)
-        rows = np.flatnonzero((pods.node_of[:size] >= 0) & (pods.counted[:size] == 1))
-        by_labels = _rows_by(pods.labels_of[rows], rows)
-        for number, members in by_labels.items():
-            for group in topology.counted_by.row(number):
-                if group in fresh:
-                    self._tally(group, members)
-        by_class = _rows_by(pods.class_of[rows], rows)
-        for number, members in by_class.items():
-            for group in self.classes.declared.row(number):
-                if group in fresh:
-                    self._tally(group, members)
+        self._count_in(np.arange(len(pods.objects)), fresh, 1)
 
-    def _tally(self, group: int, rows: "np.typing.NDArray[np.int64]") -> None:
+    def count_all(self, rows: Array, change: int) -> None:
+        """Count many pods, those of them that are bound, in, or out of, every group that they take part in."""
+        self._count_in(rows, range(len(self.topology.groups)), change)
+
+    def _count_in(self, rows: Array, groups: range, change: int) -> None:
+        pods, topology = self.pods, self.topology
+        rows = rows[(pods.node_of[rows] >= 0) & (pods.counted[rows] == 1)]
+        for number_of, groups_of in ((pods.labels_of, topology.counted_by), (pods.class_of, self.classes.declared)):
+            members = rows[groups_of.length[number_of[rows]] > 0]
+            for number, alike in _rows_by(number_of[members], members).items():
+                for group in groups_of.row(number):
+                    if group in groups:
+                        self._tally(group, alike, change)
+
+    def _tally(self, group: int, rows: Array, change: int) -> None:
         topology, nodes = self.topology, self.nodes
         at = self.pods.node_of[rows]
         at = at[self.shapes.seen_by[topology.filter[group], nodes.shape[at]] == 1]
         if topology.groups[group].by_host:
-            np.add.at(topology.by_host[topology.row[group]], at, 1)
-            topology.total[group] += len(at)
+            np.add.at(topology.by_host[topology.row[group]], at, change)
+            topology.total[group] += change * len(at)
         else:
             domains = nodes.domain[at, topology.key[group]]
             domains = domains[domains >= 0]
-            np.add.at(topology.by_domain[group], domains, 1)
-            topology.total[group] += len(domains)
+            np.add.at(topology.by_domain[group], domains, change)
+            topology.total[group] += change * len(domains)
 
     def count(self, row: int, change: int) -> None:
         """Count a bound pod in, or out of, every group that it takes part in."""
@@ -88,9 +92,7 @@ class GroupCounts:
                 self.nodes.taken[node, column] += change
 
 
-def _rows_by(
-    keys: "np.typing.NDArray[np.int32]", rows: "np.typing.NDArray[np.int64]"
-) -> dict[int, "np.typing.NDArray[np.int64]"]:
+def _rows_by(keys: Array, rows: Array) -> dict[int, Array]:
     if not len(rows):
         return {}
     order = np.argsort(keys, kind="stable")

@@ -180,6 +180,11 @@ class NodeTable(ColumnTable):
         self.changes += 1
         self.changed[row] = self.changes
 
+    def touch_all(self, rows: Array) -> None:
+        """Note that nodes or their pods changed."""
+        self.changed[rows] = np.arange(self.changes + 1, self.changes + 1 + len(rows))
+        self.changes += len(rows)
+
     def seal(self, row: int, *, sealed: bool) -> bool:
         """Let a node take no pods, or let it take some again; whether that is new."""
         live = _live(self.get(row), sealed=sealed)
@@ -241,16 +246,19 @@ class NodeTable(ColumnTable):
 
     def refresh_all(self) -> None:
         """Work out what is free on every node."""
-        size, width = len(self.states), len(self.resources)
-        expected = self.overhead[self.shape[:size], :width]
-        waiting = np.maximum(0, expected - self.daemon_taken[:size, :width])
-        self.free[:size, :width] = self.room[:size, :width] - self.taken[:size, :width] - waiting
-        self._never_negative(slice(0, size))
+        self.refresh_some(np.arange(len(self.states)))
 
-    def _never_negative(self, rows: slice) -> None:
+    def refresh_some(self, rows: Array) -> None:
+        """Work out what is free on nodes."""
+        width = len(self.resources)
+        waiting = np.maximum(0, self.overhead[self.shape[rows], :width] - self.daemon_taken[rows, :width])
+        self.free[rows, :width] = self.room[rows, :width] - self.taken[rows, :width] - waiting
+        self._never_negative(rows)
+
+    def _never_negative(self, rows: slice | Array) -> None:
         """Too many volumes on a node keep only volumes away; too much of anything else keeps everybody away."""
         for attach in self.resources.attach:
-            np.maximum(self.free[rows, attach], 0, out=self.free[rows, attach])
+            self.free[rows, attach] = np.maximum(self.free[rows, attach], 0)
 
     def set_attach_limits(self, name: str, limits: Mapping[str, int]) -> None:
         """Take note of how many volumes a node can attach, by driver."""

@@ -6,7 +6,7 @@ classes, namespaces) classes only those pods anew. Rules stay when the last pod 
 many there are, so that the owner of a snapshot that lives for weeks can build it anew when most of them are dead.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from karpool.cluster.attach_limits import AttachLimits
 from karpool.cluster.bindings import Bindings
@@ -362,6 +362,20 @@ class Snapshot:
         if name:
             self.bindings.bind(row, name)
         self.version += 1
+
+    def move_all(self, rows: Sequence[int], nodes: Sequence[int]) -> None:
+        """Bind many pods at once, wherever they are now, each to the node of a row."""
+        if rows:
+            self.bindings.rebind(rows, nodes)
+            self.version += 1
+
+    def restore_all(self, rows: Sequence[int]) -> None:
+        """Bind many pods at once to the nodes that they name, wherever they are now."""
+        names = [self.pods.get(row).spec.node_name for row in rows]
+        for row, name in zip(rows, names, strict=True):
+            if name and name not in self.nodes.rows:
+                self.bindings.awaiting_node.setdefault(name, set()).add(row)
+        self.move_all(rows, [self.nodes.rows.get(name, NOWHERE) for name in names])
 
     def put_node(self, state: StateNode) -> Impact:
         """Take note of a node that is new or has changed."""

@@ -48,7 +48,7 @@ class ExpectedPods:
         self._bind(engine, headroom)
 
     def _bind(self, engine: Engine, waiting: list[int], moving: Collection[int] = ()) -> None:
-        pods, nodes = engine.snapshot.pods, engine.snapshot.nodes
+        pods = engine.snapshot.pods
         if not waiting and not moving:
             return
 
@@ -64,7 +64,8 @@ class ExpectedPods:
             for row in listed:
                 if targets[row] != UNPLACED:
                     expected.add(pods.get(row).key)
-                    engine.snapshot.move(row, nodes.get(targets[row]).name)
+        bound = [row for row, target in targets.items() if target != UNPLACED]
+        engine.snapshot.move_all(bound, [targets[row] for row in bound])
 
     def _place(self, engine: Engine, rows: Sequence[int], moving: Collection[int]) -> Placement:
         """Where pods would go, once those that move are no longer where they are."""
@@ -75,9 +76,8 @@ class ExpectedPods:
 
     def release(self, snapshot: Snapshot) -> None:
         """Put every pod back where it was."""
-        for key in sorted(self.pending | self.leaving):
-            if key in snapshot.pods.rows:
-                snapshot.restore(snapshot.pods.rows[key])
+        rows = snapshot.pods.rows
+        snapshot.restore_all([rows[key] for key in sorted(self.pending | self.leaving) if key in rows])
 
     def _decided(self, engine: Engine, moving: Collection[int]) -> Directions | None:
         """Where pods that leave are sent, as far as it is known."""
