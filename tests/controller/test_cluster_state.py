@@ -24,6 +24,7 @@ from tests.factories import (
 )
 
 from karpool.catalog.instance_types import Catalog
+from karpool.cluster.codes import SEALED
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.groups import Group
 from karpool.cluster.resources import ATTACH, CPU, UNLIMITED
@@ -427,8 +428,29 @@ def test_every_column_of_nodes_has_room_for_those_that_are_only_expected_for_a_m
     state = ClusterState(filled())
     before = set(state.current().nodes.rows)
     coming = [node_claim(f"new-{number}", capacity={"cpu": 4, "memory": "4Gi", "pods": 9}) for number in range(200)]
-    with state.as_if(["a"], coming):
+    with state.as_if() as columns:
+        columns.show(["a"], coming)
         rows = state.snapshot.nodes.rows
         assert set(rows) == before | {f"new-{number}" for number in range(200)}
-        assert {len(state.open), len(state.avoided)} == {len(state.snapshot.nodes.live)}
     assert set(state.snapshot.nodes.rows) == before
+    assert {len(state.open), len(state.avoided)} == {len(state.snapshot.nodes.live)}
+
+
+def test_columns_show_for_a_moment_what_has_not_happened_and_then_something_else() -> None:
+    state = ClusterState(filled())
+    snapshot = state.current()
+    nodes = snapshot.nodes
+    names, live = set(nodes.rows), nodes.live.copy()
+    small, large = (node_claim("new", capacity={"cpu": cpu, "memory": "4Gi", "pods": 9}) for cpu in (4, 8))
+    with state.as_if() as columns:
+        columns.show(["a"], [small])
+        row, stamp = nodes.rows["new"], nodes.changed[nodes.rows["new"]]
+        room = nodes.room[row, CPU]
+        assert (nodes.live[nodes.rows["a"]], set(nodes.rows)) == (SEALED, {*names, "new"})
+        columns.show([], [small, node_claim("more", capacity={"cpu": 1})])
+        assert nodes.live[nodes.rows["a"]] == live[nodes.rows["a"]]
+        assert (nodes.rows["new"], nodes.changed[row]) == (row, stamp), "what stays is left alone"
+        columns.show([], [large])
+        assert nodes.room[nodes.rows["new"], CPU] == 2 * room > 0
+        assert set(nodes.rows) == {*names, "new"}
+    assert (set(nodes.rows), nodes.live[: len(live)].tolist()) == (names, live.tolist())

@@ -17,6 +17,7 @@ class PdbIndex:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         listed = sorted(budgets, key=lambda pdb: pdb.key)
+        self._rules = tuple((pdb.key, pdb.spec, pdb.unreadable) for pdb in listed)
         self.unreadable = [pdb for pdb in listed if pdb.unreadable]
         """Budgets of which nobody knows what they cover: perhaps every pod of their namespace."""
         listed = [pdb for pdb in listed if not pdb.unreadable]
@@ -30,6 +31,11 @@ class PdbIndex:
                 self._by_namespace[pdb.metadata.namespace].append(pdb)
             for pair in handle or ():
                 self._by_pair[pair].append(pdb)
+
+    @property
+    def rules(self) -> tuple[object, ...]:
+        """What budgets say whatever their status is: an equal value for budgets that differ in nothing else."""
+        return self._rules
 
     def unreadable_over(self, pod: Pod) -> Reason | None:
         """The budget that may cover a pod and cannot be read, as a reason."""

@@ -1,6 +1,6 @@
 """Pods as rows: class, labels and place in the queue."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -168,6 +168,10 @@ class PodTable(ColumnTable):
         if pod is None:
             raise KeyError(row)
         return pod
+
+    def on_nodes(self) -> Iterator[int]:
+        """The rows of pods that have a node, which are looked for when the first one is asked for."""
+        yield from np.flatnonzero(self.node_of[: len(self.objects)] >= 0).tolist()
 
     def class_number(self, pod: Pod) -> int:
         """The first class of a pod, made if need be."""

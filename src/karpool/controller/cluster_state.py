@@ -4,7 +4,7 @@ Changes are written into the columns as they come. A snapshot that mostly holds 
 is next asked for: each time, at least as much has come and gone as there is, so that a change costs little on average.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -20,6 +20,7 @@ from karpool.cluster.constraints import Preferences
 from karpool.cluster.nodes import StateNode, is_steering
 from karpool.cluster.pairing import Pairing, PairingChange
 from karpool.cluster.snapshot import Snapshot
+from karpool.controller.as_if import AsIf
 from karpool.controller.headroom_index import HeadroomIndex
 from karpool.controller.store import ClusterStore
 from karpool.model.devices import DeviceClass, DeviceObject, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -127,29 +128,20 @@ class ClusterState:
             self.avoided[row] = state is not None and state.steered
 
     @contextmanager
-    def as_if(self, going: Iterable[str], coming: Iterable[NodeClaim]) -> Iterator[None]:
-        """The columns as if nodes took no pods any more and NodeClaims were on their way; afterwards as they were."""
-        snapshot, nodes = self.snapshot, self.snapshot.nodes
-        snapshot.reseal()
-        leaving = [nodes.rows[name] for name in sorted(going) if name in nodes.rows]
-        sealed = [row for row in leaving if nodes.seal(row, sealed=True)]
-        added: list[str] = []
+    def as_if(self) -> Iterator[AsIf]:
+        """The columns as if more had happened, once they are told what; afterwards they are as they were."""
+        pretended = AsIf(self.snapshot)
         try:
-            for state in (StateNode(None, claim) for claim in coming):
-                if state.name not in nodes.rows:
-                    snapshot.put_node(state)
-                    added.append(state.name)
-            if len(self.open) < len(nodes.live):
-                self.open = grown(self.open, nodes.live.shape)
-                self.avoided = grown(self.avoided, nodes.live.shape)
-            snapshot.version += 1
-            yield
+            yield pretended
         finally:
-            for name in added:
-                snapshot.remove_node(name)
-            for row in sealed:
-                nodes.seal(row, sealed=False)
-            snapshot.version += 1
+            pretended.show((), ())
+            self._fit()
+
+    def _fit(self) -> None:
+        """Have room for nodes that the columns have got."""
+        nodes = self.snapshot.nodes
+        if len(self.open) < len(nodes.live):
+            self.open, self.avoided = (grown(known, nodes.live.shape) for known in (self.open, self.avoided))
 
     def _readability_changed(self) -> None:
         self.opportunities += 1
@@ -271,8 +263,7 @@ class ClusterState:
         if before is not None and before.node is state.node and impact is not Impact.COLUMNS:
             return  # whether a node takes pods follows from its columns
         row = nodes.rows[state.name]
-        if row >= len(self.open):
-            self.open, self.avoided = (grown(known, nodes.live.shape) for known in (self.open, self.avoided))
+        self._fit()
         self.open[row], self.avoided[row] = _takes_pods(state), state.steered
 
     def _remove_node(self, name: str) -> None:

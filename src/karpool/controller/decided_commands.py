@@ -4,11 +4,14 @@ Others may be decided meanwhile, as if these had started: their nodes are neithe
 them is on its way, their pods have the places that they go to, and budgets and rates count them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 
+from karpool.controller.as_if import AsIf
 from karpool.controller.session import Session
 from karpool.disruption.brakes.ledger import evictions_by_namespace
 from karpool.disruption.command import Command
@@ -28,14 +31,8 @@ class DecidedCommand:
     command: Command
     identity: str
     claims: tuple[NodeClaim, ...]
-
-    def places(self) -> Iterator[tuple[str, str]]:
-        """By pod that moves: the node, or the NodeClaim, that it goes to."""
-        for move in self.command.moves:
-            if isinstance(move.target, str):
-                yield move.pod, move.target
-            elif move.target < len(self.claims):
-                yield move.pod, self.claims[move.target].name
+    places: Mapping[str, str]
+    """By pod that moves: the node, or the NodeClaim, that it goes to."""
 
 
 @dataclass(slots=True)
@@ -79,7 +76,8 @@ class DecidedCommands:
         return self._decided[number].identity
 
     def _put(self, number: int, command: Command, identity: str) -> None:
-        self._decided[number] = DecidedCommand(command, identity, self._claims(command, identity))
+        claims = self._claims(command, identity)
+        self._decided[number] = DecidedCommand(command, identity, claims, dict(_places(command, claims)))
 
     def drop(self, number: int, of: Round) -> None:
         """A command of a round will not start."""
@@ -103,7 +101,7 @@ class DecidedCommands:
             return ()
         return tuple(as_launched(claim, session.catalog_source.catalog) for claim in claims)
 
-    def _without(self, number: int | None) -> tuple[list[DecidedCommand], list[DecidedCommand]]:
+    def without(self, number: int | None) -> tuple[list[DecidedCommand], list[DecidedCommand]]:
         """All commands but one: those that do not wait for its replacements, and those that do, if only indirectly."""
         independent, dependent = [], []
         missing = set() if number is None else _coming((self._decided[number],))
@@ -111,7 +109,7 @@ class DecidedCommands:
         for other, decided in sorted(self._decided.items()):
             if other == number:
                 continue
-            if missing.isdisjoint(place for _, place in decided.places()):
+            if not missing or missing.isdisjoint(decided.places.values()):
                 independent.append(decided)
             else:
                 dependent.append(decided)
@@ -119,38 +117,60 @@ class DecidedCommands:
         return independent, dependent
 
     @contextmanager
-    def ahead(self, policies: Policies, but: int | None = None) -> Iterator[Policies]:
-        """What to respect as if all these commands had started, while the cluster's columns show them like that.
+    def ahead(self) -> Iterator["Ahead"]:
+        """Decide as if commands had started, while the cluster's columns show them like that.
 
-        `but`: the number of one that is decided again itself; those that count on it keep their pods where they are.
-        Make the engine before: it may build the columns anew.
+        Make the engine before: it may build the columns anew. Nothing else may change meanwhile.
         """
-        others, dependent = self._without(but)
-        if not others and not dependent:
-            yield policies
-            return
-        claims = [claim for decided in others for claim in decided.claims]
-        with self._session.cluster_state.as_if(_nodes(others) | _nodes(dependent), claims):
-            yield self._respecting(policies, others)
+        with self._session.cluster_state.as_if() as columns:
+            yield Ahead(self, columns, self._session)
 
     def coming(self) -> frozenset[str]:
         """The names of the NodeClaims that would be created for these commands."""
         return _coming(self._decided.values())
 
+
+class Ahead:
+    """What to respect as if commands had started."""
+
+    def __init__(self, commands: DecidedCommands, columns: AsIf, session: Session) -> None:
+        self._commands = commands
+        self._columns = columns
+        self._session = session
+        self._evictions: dict[str, dict[str, int]] = {}
+
+    def of(self, policies: Policies, but: int | None = None) -> Policies:
+        """As if all of them had.
+
+        `but`: the number of one that is decided again itself; those that count on it keep their pods where they are.
+        """
+        others, dependent = self._commands.without(but)
+        coming = [claim for decided in others for claim in decided.claims]
+        self._columns.show(_nodes(others) | _nodes(dependent), coming)
+        return self._respecting(policies, others) if others or dependent else policies
+
     def _respecting(self, policies: Policies, others: Sequence[DecidedCommand]) -> Policies:
-        session, nodes, rates = self._session, _nodes(others), policies.rates
-        for decided in others:
-            pods = (pod for name in decided.command.nodes for pod in session.pods_on(name))
-            rates = rates.after(len(decided.command.nodes), evictions_by_namespace(pods))
+        nodes, rates = _nodes(others), policies.rates
+        # Most clusters limit no rate, and then nobody has to count pods.
+        for decided in others if rates else ():
+            rates = rates.after(len(decided.command.nodes), self._evictions_of(decided.command))
         return replace(
             policies,
             in_command=policies.in_command | nodes,
             decided=nodes,
-            coming=policies.coming | _coming(others) if session.settings.search == GLOBAL else frozenset(),
+            coming=policies.coming | _coming(others) if self._session.settings.search == GLOBAL else frozenset(),
             nominated=policies.nominated.union(*(destinations(decided.command) for decided in others)),
-            destinations={**policies.destinations, **_places(others)},
+            destinations=dict(chain(policies.destinations.items(), *(decided.places.items() for decided in others))),
             rates=rates,
         )
+
+    def _evictions_of(self, command: Command) -> Mapping[str, int]:
+        total = Counter[str]()
+        for name in command.nodes:
+            if name not in self._evictions:
+                self._evictions[name] = evictions_by_namespace(self._session.pods_on(name))
+            total.update(self._evictions[name])
+        return total
 
 
 def _nodes(commands: Iterable[DecidedCommand]) -> frozenset[str]:
@@ -161,5 +181,9 @@ def _coming(commands: Iterable[DecidedCommand]) -> frozenset[str]:
     return frozenset(claim.name for decided in commands for claim in decided.claims)
 
 
-def _places(commands: Iterable[DecidedCommand]) -> Mapping[str, str]:
-    return {pod: place for decided in commands for pod, place in decided.places()}
+def _places(command: Command, claims: Sequence[NodeClaim]) -> Iterator[tuple[str, str]]:
+    for move in command.moves:
+        if isinstance(move.target, str):
+            yield move.pod, move.target
+        elif move.target < len(claims):
+            yield move.pod, claims[move.target].name

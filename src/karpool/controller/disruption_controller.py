@@ -124,10 +124,10 @@ class DisruptionController:
             observer.pass_started()
         self._seen, self._doubts = session.cluster_state.opportunities, session.doubts()
         engine = session.engine()
-        with self._decided.ahead(self.policies(now)) as policies:
+        with self._decided.ahead() as ahead:
             decision = decide(
                 engine,
-                policies,
+                ahead.of(self.policies(now)),
                 now,
                 self._memo,
                 explain=lambda commands: any(observer.wants_reasons(commands) for observer in session.observers),
@@ -146,7 +146,8 @@ class DisruptionController:
         """Ask pods to stay away from nodes that the target removes later, if a scheduler is foreseen that listens."""
         living, foreseen = memo.living_search, self.session.settings.scheduler
         leaving = living.leaving if living is not None and foreseen is not Scoring.ANY else ()
-        self.session.execute(steer(self.store.nodes, leaving))
+        if leaving or self.session.cluster_state.avoided.any():
+            self.session.execute(steer(self.store.nodes, leaving))
 
     def _validate(self, decided: Round, size: int) -> None:
         """Decide the commands of a round again, each beside all others, unless some have been added since."""
@@ -154,15 +155,18 @@ class DisruptionController:
             return
         self._round = None if self._round is decided else self._round
         now, engine = self.clock.earliest, self.session.engine()
-        for number, command in list(decided.commands.items()):
-            named = self._destinations.renamed(command)
-            with self._decided.ahead(self.policies(now), but=number) as policies:
-                (again,) = decide_again((named,), engine, policies, now, self._memo)
-            if isinstance(again, Command):
-                self._decided.again(number, again, decided)
-            else:
-                self._decided.drop(number, decided)
-                self._drop(command, again)
+        policies, refused = self.policies(now), list[tuple[Command, Reason]]()
+        with self._decided.ahead() as ahead:
+            for number, command in list(decided.commands.items()):
+                named = self._destinations.renamed(command)
+                (again,) = decide_again((named,), engine, ahead.of(policies, but=number), now, self._memo)
+                if isinstance(again, Command):
+                    self._decided.again(number, again, decided)
+                else:
+                    self._decided.drop(number, decided)
+                    refused.append((command, again))
+        for command, reason in refused:
+            self._drop(command, reason)
         self._begin(decided)
 
     def policies(self, now: datetime) -> Policies:

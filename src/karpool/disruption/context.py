@@ -129,12 +129,8 @@ class DecisionContext:
         pods = self.snapshot.pods
         unbound = np.flatnonzero(pods.node_of[: len(pods.objects)] < 0).tolist()
         waiting = [row for row in unbound if (pod := pods.objects[row]) is not None and pod.waits_for_node]
-        moving = [
-            row
-            for node in self._nodes_being_removed()
-            for row in sorted(self.snapshot.pods_on(node))
-            if currently_reschedulable(pods.get(row), self.pdbs, self.now)
-        ]
+        leaving = [row for node in self._nodes_being_removed() for row in sorted(self.snapshot.pods_on(node))]
+        moving = self.memo.movable.among(leaving, pods, self.pdbs, self.now)
         self.bind_waiting(waiting, moving)
         return self
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from karpool.cluster.arrays import Array
 from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.movable_pods import MovablePods
 from karpool.disruption.candidates.node_facts import NodeFactsCache
 from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.refusal_cache import RefusalCache
@@ -33,6 +34,7 @@ class Memo:
             complete=settings.complete_catalog,
             repair=settings.repair,
         )
+        self.movable = MovablePods()
         self.candidates: dict[int, tuple[int, Candidate]] = {}
         self.candidate_pods = CandidatePods()
         self.enlisted: dict[int, Candidate] = {}

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-import numpy as np
-
 from karpool.cluster.gangs import Gang
 from karpool.cluster.snapshot import Snapshot
 
@@ -23,8 +21,7 @@ _NOBODY: Final[Mapping[int, str]] = {}
 def held_back(snapshot: Snapshot, waiting: Sequence[int], attempt: Attempt) -> Mapping[int, str]:
     """Waiting pods, by row, that must not take room because their gang does not fit as a whole, and why."""
     pods = snapshot.pods
-    on_nodes = np.flatnonzero(pods.node_of[: len(pods.objects)] >= 0)
-    gangs = snapshot.gangs.waiting(pods.objects, waiting, on_nodes.tolist())
+    gangs = snapshot.gangs.waiting(pods.objects, waiting, pods.on_nodes())
     return _Selection(snapshot, waiting, gangs, attempt).held() if gangs else _NOBODY
 
 

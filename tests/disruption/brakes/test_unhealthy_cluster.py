@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -124,6 +125,24 @@ def test_a_node_that_goes_because_its_instance_is_gone_counts_and_one_that_is_re
         "zone b is losing its nodes: 3 of 3 are not ready, more than 45%"
     ]
     assert told([*nodes(9, 0, "a"), *went]) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_node_that_was_well_is_asked_again_when_it_changes_and_only_then_may_the_answer_differ(seed: int) -> None:
+    chance, listed, now = Random(seed), nodes(9, 0, "a"), NOW
+    claims = [node_claim(each.name, node_name=each.name, registered=True) for each in listed]
+    answers = list[bool]()
+    for _ in range(60):
+        at = chance.randrange(len(listed))
+        deleted = NOW if chance.random() < 0.3 else None
+        listed[at] = node(listed[at].name, zone="a", ready=chance.random() < 0.6, deleted=deleted, created=now)
+        if chance.random() < 0.3:
+            claims[at] = replace(claims[at], metadata=replace(claims[at].metadata, deletion_timestamp=NOW))
+        now += timedelta(minutes=chance.choice((-2, 1, 4)))
+        known = told(listed, claims=claims, now=now)
+        assert known == told([replace(each) for each in listed], claims=claims, now=now)
+        answers.append(bool(known))
+    assert len(set(answers)) == 2, "some of the clusters are healthy"
 
 
 def test_limits_are_settings() -> None:

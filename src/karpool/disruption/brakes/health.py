@@ -1,7 +1,7 @@
 """The cluster is unhealthy: too many of its nodes, or of those of one zone, are not ready or gone."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final, NamedTuple
@@ -38,16 +38,34 @@ class _Member(NamedTuple):
     state: _State
 
 
+class _Removed(NamedTuple):
+    """By name of a node: whose NodeClaim somebody asked to be removed, and which have one at all."""
+
+    asked_for: frozenset[str]
+    claimed: frozenset[str]
+
+    @classmethod
+    def of(cls, objects: Objects) -> "_Removed":
+        claims = objects.node_claims
+        asked_for = (claim.status.node_name for claim in claims if is_true(claim.status.conditions, _ASKED_FOR))
+        return cls(frozenset(asked_for), frozenset(claim.status.node_name for claim in claims))
+
+    def on_purpose(self, node: Node) -> bool:
+        """Whether somebody removes a node, and not because its instance is gone: that gives its NodeClaim no reason."""
+        return node.terminating and (node.name in self.asked_for or node.name not in self.claimed)
+
+
 class _Glance(NamedTuple):
-    """What is seen of all nodes at a moment, and holds as long as they are the same objects."""
+    """What is seen of all nodes at a moment; of each it holds as long as that is the same object."""
 
     nodes: tuple[Node, ...]
     at: datetime
     down: tuple[Node, ...]
     names: frozenset[str]
+    well: Mapping[str, Node]
 
 
-_NOTHING: Final = _Glance((), datetime.min.replace(tzinfo=UTC), (), frozenset())
+_NOTHING: Final = _Glance((), datetime.min.replace(tzinfo=UTC), (), frozenset(), {})
 _last: list[_Glance] = [_NOTHING]
 """Answers of the last time, which depend on nothing but what was asked."""
 
@@ -56,8 +74,14 @@ def _at_a_glance(nodes: tuple[Node, ...], now: datetime) -> _Glance:
     """The nodes that are not well at a moment or were not a while before: one that does not change only gets well."""
     last = _last[0]
     if nodes is not last.nodes or now < last.at:
-        down = tuple(node for node in nodes if _state(node, now) is not _State.WELL)
-        last = _last[0] = _Glance(nodes, now, down, frozenset(node.name for node in nodes))
+        known = last.well if now >= last.at else {}
+        unknown = [node for node in nodes if known.get(node.name) is not node]
+        down = tuple(node for node in unknown if _state(node, now) is not _State.WELL)
+        well = {node.name: node for node in nodes}
+        names = frozenset(well)
+        for node in down:
+            well.pop(node.name, None)
+        last = _last[0] = _Glance(nodes, now, down, names, well)
     return last
 
 
@@ -65,9 +89,12 @@ def unhealthy(objects: Objects, settings: BrakeSettings, now: datetime) -> Itera
     """A stop of everything while too much of the cluster is unready: what looks unused may only be unreachable."""
     # The brake is asked before every decision, and mostly nothing is the matter: that is to be seen at a glance.
     seen = _at_a_glance(objects.nodes, now)
-    down = [node for node in seen.down if _state(node, now) is not _State.WELL]
-    gone = [*_gone(objects, seen.names)]
-    if len(down) + len(gone) < min(_LEAST_OF_ZONE, settings.unready_nodes_allowed + 1):
+    down = [node for node in seen.down if _may_be_down(node, now)]
+    gone, least = [*_gone(objects, seen.names)], min(_LEAST_OF_ZONE, settings.unready_nodes_allowed + 1)
+    if len(down) + len(gone) >= least:
+        removed = _Removed.of(objects)
+        down = [node for node in down if not removed.on_purpose(node)]
+    if len(down) + len(gone) < least:
         return
     members = [*_nodes(objects, now), *gone]
     message = _whole_cluster(members, settings) or _one_zone(members, settings)
@@ -117,17 +144,13 @@ def _too_many(unready: int, nodes: int, settings: BrakeSettings) -> bool:
 
 def _nodes(objects: Objects, now: datetime) -> Iterator[_Member]:
     """Nodes that have been up; those that are removed on purpose count as well, until they are gone."""
-    asked_for = {
-        claim.status.node_name for claim in objects.node_claims if is_true(claim.status.conditions, _ASKED_FOR)
-    }
-    claimed = {claim.status.node_name for claim in objects.node_claims}
+    removed = _Removed.of(objects)
     for node in objects.nodes:
         state = _state(node, now)
         if state is not _State.WELL:
             if _starting(node, state, now):
                 continue
-            # Somebody removes it: on purpose, unless a NodeClaim goes without a reason, as when its instance is gone.
-            if node.terminating and (node.name in asked_for or node.name not in claimed):
+            if removed.on_purpose(node):
                 state = _State.WELL
         yield _Member(node.metadata.labels.get(ZONE, ""), state)
 
@@ -154,6 +177,12 @@ def _state(node: Node, now: datetime) -> _State:
     if since is None or now - since >= _CALM or (created is not None and since - created <= _STARTUP):
         return _State.WELL
     return _State.RECENT
+
+
+def _may_be_down(node: Node, now: datetime) -> bool:
+    """Whether a node counts as not ready, unless somebody removes it on purpose."""
+    state = _state(node, now)
+    return state is not _State.WELL and not _starting(node, state, now)
 
 
 def _starting(node: Node, state: _State, now: datetime) -> bool:

@@ -64,6 +64,11 @@ class PdbController:
         for key in self._tallies:
             self._write(key)
 
+    @property
+    def rules(self) -> tuple[object, ...]:
+        """What budgets say whatever their status is, and which of them are known to cover pods."""
+        return self._budgets.rules, tuple((pdb.key, pdb.spec) for pdb in self.store.pdbs)
+
     def covering(self, pod: Pod) -> tuple[str, ...]:
         """The keys of the budgets that cover a pod, by name; pods that share their labels share the answer."""
         labels = pod.metadata.labels
@@ -175,6 +180,10 @@ class StatusPdbLimits(PdbLimits):
     def __init__(self, controller: PdbController) -> None:
         super().__init__(pdb for pdb in controller.store.pdbs if pdb.unreadable)
         self._controller = controller
+
+    @property
+    def rules(self) -> tuple[object, ...]:
+        return self._controller.rules
 
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
         pdbs = self._controller.store.pdbs

@@ -92,10 +92,9 @@ class Scheduler:
         pods = snapshot.pods
         # Whether a claim on devices can be fulfilled is known only when those before it are written down.
         rows = [row for key in keys if (row := pods.rows[key]) not in pods.device_rows]
-        on_nodes = np.flatnonzero(pods.node_of[: len(pods.objects)] >= 0).tolist()
         members = (
             _Members(tuple(pods.get(row).key for row in gang.rows), gang.missing)
-            for gang in snapshot.gangs.waiting(pods.objects, rows, on_nodes)
+            for gang in snapshot.gangs.waiting(pods.objects, rows, pods.on_nodes())
         )
         return {key: gang for gang in members for key in gang.keys}
 
