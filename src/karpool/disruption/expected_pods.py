@@ -21,6 +21,7 @@ class ExpectedPods:
 
     def __init__(self, destinations: Mapping[str, str]) -> None:
         self._destinations = destinations
+        self._bound: dict[str, None] = {}
         self.pending: set[str] = set()
         """Keys of pods that wait and are bound to the node where they would find room."""
         self.leaving: set[str] = set()
@@ -65,6 +66,7 @@ class ExpectedPods:
                 if targets[row] != UNPLACED:
                     expected.add(pods.get(row).key)
         bound = [row for row, target in targets.items() if target != UNPLACED]
+        self._bound |= dict.fromkeys(pods.get(row).key for row in bound)
         engine.snapshot.move_all(bound, [targets[row] for row in bound])
 
     def _place(self, engine: Engine, rows: Sequence[int], moving: Collection[int]) -> Placement:
@@ -77,7 +79,8 @@ class ExpectedPods:
     def release(self, snapshot: Snapshot) -> None:
         """Put every pod back where it was."""
         rows = snapshot.pods.rows
-        snapshot.restore_all([rows[key] for key in sorted(self.pending | self.leaving) if key in rows])
+        expected = self.pending | self.leaving
+        snapshot.restore_all([rows[key] for key in self._bound if key in expected and key in rows])
 
     def _decided(self, engine: Engine, moving: Collection[int]) -> Directions | None:
         """Where pods that leave are sent, as far as it is known."""

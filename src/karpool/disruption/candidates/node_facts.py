@@ -115,7 +115,9 @@ class NodeFactsCache:
             self._drift_checked, self._seen = now, -1
             self._basis.clear()
         for row in np.flatnonzero(nodes.changed[: len(nodes.states)] > self._seen).tolist():
-            self._write(row, nodes.states[row], now)
+            state = nodes.states[row]
+            if state is None or self._written.get(row) is not state or row not in self._basis:
+                self._write(row, state, now)  # of all others only their pods changed
         self._seen = nodes.changes
 
     def of(self, row: int) -> NodeFacts:
@@ -207,8 +209,6 @@ class NodeFactsCache:
             self._findings.pop(row, None)
             self._written.pop(row, None)
             return
-        if self._written.get(row) is state and row in self._basis:
-            return  # only its pods changed
         self._written[row] = state
         facts, claim = self.of(row), state.claim
         # Most updates of a claim are about its last pod event, which only the windows depend on.
