@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from tests.factories.clouds import eks_node, one_pod_each
 
@@ -32,6 +33,19 @@ def test_a_forecast_stands_beside_what_the_plan_has() -> None:
     told = run("plan", "-f", EXAMPLES, "--catalog", "sample", *AT, "--steps", "2", "--forecast").stdout
     words = "Once kube-scheduler chooses places (LeastAllocated): about 1.66 $/h, 14 evictions, 2 launches;"
     assert f"{words} the plan has 1.66 $/h, 14 and 2." in told
+
+
+def test_nodes_without_their_finalizer_are_drained_all_the_same(tmp_path: Path) -> None:
+    items = [
+        item for file in sorted(Path(EXAMPLES).glob("[a-z]*")) for item in yaml.safe_load_all(file.read_text()) if item
+    ]
+    listed = [part for item in items for part in item.get("items", [item])]
+    for part in listed:
+        part["metadata"].pop("finalizers", None)
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": listed}, default=str))
+    options = ("--catalog", "sample", "--steps", "2", "--forecast")
+    assert forecast_of(str(file), *options) == forecast_of(EXAMPLES, *options)
 
 
 def test_the_scheduler_that_a_plan_foresees_is_the_one_of_the_forecast() -> None:

@@ -1,6 +1,7 @@
 """Plans that are carried out while a scheduler places the pods as it likes, not where the plan has them."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.disruption.scenarios import REFERENCE, Scenario, ago, node, pool_of
 from tests.examples import examples
 from tests.factories.values import LONG_AGO
 from tests.strategies import Cluster, clusters
@@ -118,3 +120,14 @@ def test_what_is_printed_is_what_comes_of_the_plan_on_a_virtual_cluster(
     assert part["planned"]["pricePerHour"] == pytest.approx(made.after.price)
     assert part["expected"]["pricePerHour"] == pytest.approx(run.price)
     assert (part["expected"]["evictions"], part["expected"]["launches"]) == (run.evictions, run.launches)
+
+
+def test_what_a_pool_launches_in_the_place_of_a_node_that_goes_first_is_waited_for() -> None:
+    settings = replace(REFERENCE, terminate_first_drift=True, static_capacity=True)
+    kept = pool_of(requirements=[("node.kubernetes.io/instance-type", "In", "medium")], replicas=2, limits={"nodes": 2})
+    nodes = [node("a", pods=2, claim={"drifted": ago(hours=1)}), node("b")]
+    case = Scenario("first", nodes=nodes, pools=[kept], settings=settings)
+    made = case.plan(None)
+    found = forecast(made, case.objects, case.catalog, settings)
+    assert (len(made.steps), found.unknown) == (1, "")
+    assert (found.price, found.evictions, found.launches) == (pytest.approx(made.after.price), 2, 1)

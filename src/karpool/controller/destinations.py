@@ -26,9 +26,12 @@ class Destinations:
         self._forget()
         claims = [action.claim.name for action in actions if isinstance(action, CreateClaim)]
         for move in command.moves:
-            if move.source is not None and not move.headroom:
-                target = move.target if isinstance(move.target, str) else claims[move.target]
-                self._moves[move.pod] = _Move(move.source, target)
+            if move.source is None or move.headroom:
+                continue
+            if isinstance(move.target, str):
+                self._moves[move.pod] = _Move(move.source, move.target)
+            elif move.target < len(claims):  # what pools launch later has no name yet
+                self._moves[move.pod] = _Move(move.source, claims[move.target])
 
     def renamed(self, command: Command) -> Command:
         """A command whose pods go to nodes by the names that these have now, if they had only NodeClaims before."""

@@ -88,6 +88,10 @@ class Command:
     """Why its node is rebooted, and stays; empty for a command that removes nodes."""
     terminate_first: TerminateFirst | None = None
     """Why nothing can be launched before its nodes are gone, if that is so."""
+    refills: tuple[Replacement, ...] = ()
+    """What ordinary provisioning launches once its nodes are gone, where they go first."""
+    displaced: tuple[str, ...] = ()
+    """The pods that these do not hold: they go where room is left then, if any is."""
 
     @property
     def decision(self) -> str:
@@ -99,9 +103,14 @@ class Command:
         return "replace" if self.replacements else "delete"
 
     @property
+    def new_nodes(self) -> tuple[Replacement, ...]:
+        """All nodes that come, whether the command launches them or its pools do; moves count them in this order."""
+        return self.replacements + self.refills
+
+    @property
     def launched(self) -> str:
-        """The cheapest type of each replacement, in words; equal ones are counted."""
-        counts = Counter(replacement.instance_types[0] for replacement in self.replacements)
+        """The cheapest type of each new node, in words; equal ones are counted."""
+        counts = Counter(new.instance_types[0] for new in self.new_nodes)
         return ", ".join(name if number == 1 else f"{number} {name}" for name, number in counts.items())
 
     @property
@@ -113,9 +122,10 @@ class Command:
     def evicted(self) -> tuple[str, ...]:
         """The pods that the command evicts from a node so that they start on another."""
         real = (move for move in self.moves if not move.headroom)
-        return tuple(move.pod for move in real if move.source is not None and not move.leaving)
+        moved = (move.pod for move in real if move.source is not None and not move.leaving)
+        return (*moved, *self.displaced)
 
     @property
     def savings(self) -> float:
         """What the command saves an hour, at the prices that are known."""
-        return self.price - sum(replacement.price or 0.0 for replacement in self.replacements)
+        return self.price - sum(new.price or 0.0 for new in self.new_nodes)

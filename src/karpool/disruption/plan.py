@@ -104,6 +104,8 @@ class Plan:
     """What brakes hold: everything, or whole pools."""
     buffers: tuple[BufferShare, ...] = ()
     """The room that CapacityBuffers have after the last step."""
+    displaced: tuple[str, ...] = ()
+    """Pods that wait for a node at the end, because what came in the place of theirs does not hold them."""
     lower_bound: LowerBound | None = None
     """For the cluster before the first step; None if nobody asked."""
 
@@ -188,6 +190,7 @@ class Planner:
             buffers=buffer_shares(self.context),
             curve=curve_of(before.price, (step.command for step in self.steps)),
             stops=tuple(stop for stop in context.policies.stops if stop.node is None),
+            displaced=self._displaced(),
             lower_bound=self._bound,
         )
 
@@ -252,7 +255,7 @@ class Planner:
         return self.context.snapshot.nodes.rows[name]
 
     def _take(self, command: Command) -> None:
-        named = tuple(self._new_name() for _ in command.replacements)
+        named = tuple(self._new_name() for _ in command.new_nodes)
         evicted = self.context.evictions([self._row(name) for name in command.nodes])
         begins = self._pace.begin(len(command.nodes), evicted)
         step = PlanStep(len(self.steps) + 1, command, named, begins)
@@ -279,6 +282,12 @@ class Planner:
         pods = (self.context.snapshot.pods.get(at) for at in self.context.snapshot.pods_on(row))
         return sum(not pod.is_daemon and not self.context.expected(pod) for pod in pods)
 
+    def _displaced(self) -> tuple[str, ...]:
+        """The pods that steps displaced, and for which no room was left."""
+        displaced = {key for step in self.steps for key in step.command.displaced}
+        rows, lost = self.context.snapshot.pods.rows, set(self.context.unplaced)
+        return tuple(sorted(key for key in displaced if rows.get(key) in lost))
+
     def _requested(self, row: int) -> dict[str, Quantity]:
         taken = self.context.snapshot.nodes.taken[row]
         return {"cpu": Quantity(int(taken[CPU]) * 10**6), "memory": Quantity(int(taken[MEMORY]) * 10**9)}
@@ -301,7 +310,7 @@ def _why_it_goes(step: PlanStep, name: str) -> Reason:
     if command.reboot:
         message = "is rebooted"
     elif command.terminate_first is not None:
-        message = "goes before anything can replace it"
+        message = _goes_first(command)
     elif command.cause == "Empty":
         message = "has no pod that needs another place"
     elif command.replacements:
@@ -309,6 +318,12 @@ def _why_it_goes(step: PlanStep, name: str) -> Reason:
     else:
         message = "its pods fit on nodes that stay"
     return Reason(str(command.cause), f"{message} (step {step.number})", f"Node {name}")
+
+
+def _goes_first(command: Command) -> str:
+    """What is said of a node that goes before anything can replace it."""
+    then = f"; then its pool launches {command.launched}" if command.refills else ""
+    return f"goes before anything can replace it{then}"
 
 
 def plan(

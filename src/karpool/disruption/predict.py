@@ -15,6 +15,7 @@ from karpool.catalog.pricing import cheapest_launch
 from karpool.cluster.nodes import StateNode
 from karpool.disruption.command import Command, Replacement
 from karpool.disruption.context import DecisionContext
+from karpool.disruption.methods.refills import credited, reservation_of
 from karpool.disruption.refusal_cache import SnapshotChange
 from karpool.model import labels as names
 from karpool.model.node import Node, NodeSpec, NodeStatus
@@ -33,7 +34,8 @@ def apply(context: DecisionContext, command: Command, replacement_names: Sequenc
     if command.reboot:
         return _reboot(context, command)
     known = snapshot.topology.nodes_seen > 0
-    for replacement, name in zip(command.replacements, replacement_names, strict=True):
+    freed = command.terminate_first is not None and _free_reservations(context, command)
+    for replacement, name in zip(command.new_nodes, replacement_names, strict=True):
         snapshot.put_node(predicted_node(context, replacement, name))
     fuller: set[int] = set()
     touched: set[int] = set()
@@ -51,11 +53,13 @@ def apply(context: DecisionContext, command: Command, replacement_names: Sequenc
     for name in command.nodes:
         snapshot.remove_node(name)
     fuller.update(_leave_behind(context, left))
+    # They are evicted and start where room was left for them; pods that wait today are only expected there.
+    context.pending.difference_update(command.displaced)
     new = {snapshot.nodes.rows[name] for name in replacement_names}
     reserved = _use_reservations(context, [snapshot.nodes.get(row) for row in new])
     touched.update(_groups_with_other_domains(context, known))
     changed = frozenset(gone) | frozenset(fuller)
-    return SnapshotChange(changed, frozenset(new), frozenset(touched), limits=context.memo.limited or reserved)
+    return SnapshotChange(changed, frozenset(new), frozenset(touched), limits=context.memo.limited or reserved or freed)
 
 
 def _reboot(context: DecisionContext, command: Command) -> SnapshotChange:
@@ -70,6 +74,19 @@ def _reboot(context: DecisionContext, command: Command) -> SnapshotChange:
                 StateNode(structs.replace(state.node, status=structs.replace(status, conditions=kept)), state.claim)
             )
     return SnapshotChange(frozenset(rows), frozenset(rows), frozenset(), limits=False)
+
+
+def _free_reservations(context: DecisionContext, command: Command) -> bool:
+    """Give back the slots of nodes that go first, which what comes next may take."""
+    catalog = context.catalog
+    for name in command.nodes:
+        catalog = credited(
+            catalog, reservation_of(context.snapshot.nodes.get(context.snapshot.nodes.rows[name]).labels)
+        )
+    if catalog is context.catalog:
+        return False
+    context.replace_catalog(catalog)
+    return True
 
 
 def _use_reservations(context: DecisionContext, new: Sequence[StateNode]) -> bool:

@@ -18,7 +18,7 @@ from karpool.disruption.plan import Plan, PlanStep
 from karpool.disruption.settings import DisruptionSettings, Scoring
 from karpool.execution.actions import AddTaint
 from karpool.execution.start import NotStartedError, start_command
-from karpool.model.labels import STEERING_TAINT
+from karpool.model.labels import NODEPOOL, STEERING_TAINT
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
@@ -211,8 +211,10 @@ class AppliedPlan:
         now, daemons = self.cluster.now, session.cluster_state.snapshot.daemons
         session.execute(start_command(command, objects, now, session.execution, daemons), in_order=True)
         created = [claim.name for claim in store.claims if claim.name not in before]
-        self._settle(step, () if command.reboot else command.nodes)
+        pools = {new.pool for new in command.refills}
+        self._settle(step, () if command.reboot else command.nodes, lambda: len(self._came(before, pools)))
         nodes = {claim.name: claim.status.node_name for claim in store.claims}
+        created = created or self._came(before, pools)
         for planned_name, claim in zip(step.replacement_names, created, strict=False):
             self._names[planned_name] = nodes.get(claim, "")
 
@@ -230,20 +232,32 @@ class AppliedPlan:
         pods = tuple(pod for name in command.nodes for pod in self._pods_on(name))
         return msgspec.structs.replace(everything, pods=pods)
 
-    def _settle(self, step: PlanStep, leaving: tuple[str, ...]) -> None:
-        """Run until nodes are gone and every pod runs."""
-        queue, nodes = self.cluster.queue, self.cluster.store.nodes
+    def _came(self, before: set[str], pools: set[str]) -> list[str]:
+        """The new NodeClaims of pools that have a node."""
+        new = (claim for claim in self.cluster.store.claims if claim.name not in before and claim.status.node_name)
+        return [claim.name for claim in new if claim.metadata.labels.get(NODEPOOL) in pools]
+
+    def _settle(self, step: PlanStep, leaving: tuple[str, ...], came: Callable[[], int]) -> None:
+        """Run until nodes and their machines are gone, their pools have launched others, and every pod runs."""
+        queue, wanted = self.cluster.queue, len(step.command.refills)
         limit = queue.time + _LONGEST
         self.cluster.run(queue.time + _SETTLING)
-        while any(name in nodes for name in leaving) or self.waiting:
+        while self._left(leaving) or self.waiting or came() < wanted:
             if queue.time > limit:
                 raise NotCarriedOutError(f"step {step.number} does not end: {self._hindrance(leaving)}")
             self.cluster.run(queue.time + _SETTLING)
 
+    def _left(self, leaving: tuple[str, ...]) -> list[str]:
+        """Nodes that are to go and are still there, or whose machine is."""
+        nodes, machines = self.cluster.store.nodes, self.cluster.cloud.instances
+        return [name for name in leaving if name in nodes or name in machines]
+
     def _hindrance(self, leaving: tuple[str, ...]) -> str:
         """What keeps a step from its end."""
-        left = [name for name in leaving if name in self.cluster.store.nodes]
-        return f"node {left[0]} does not go" if left else f"pod {self.waiting[0]} does not run"
+        left, waiting = self._left(leaving), self.waiting
+        if left:
+            return f"node {left[0]} does not go"
+        return f"pod {waiting[0]} does not run" if waiting else "no node comes in the place of the one that went first"
 
 
 def _ready(pod: Pod) -> bool:

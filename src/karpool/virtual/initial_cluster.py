@@ -168,11 +168,19 @@ def _load_node(cloud: VirtualCloud, node: Node, claim: NodeClaim | None) -> None
         raise ScenarioError("cluster", f"node {node.name} cannot be simulated: {reason}")
     store = cloud.world.store
     if claim is not None:
-        renamed = with_metadata(claim, name=node.name, uid=f"claim-{node.name}")
+        # Files that were cleaned or written by hand lack it, and without it a deleted node would go with its pods.
+        node = with_metadata(node, finalizers=_finalizers(node))
+        renamed = with_metadata(claim, name=node.name, uid=f"claim-{node.name}", finalizers=_finalizers(claim))
         store.claims.put(with_status(renamed, provider_id=PROVIDER + node.name, node_name=node.name))
     cloud.start_at(node.name, *offered, node_price(cloud.catalog, node.metadata.labels))
     placed = with_metadata(node, uid=f"node-{node.name}")
     store.nodes.put(replace(placed, spec=replace(placed.spec, provider_id=PROVIDER + node.name)))
+
+
+def _finalizers(obj: Object) -> tuple[str, ...]:
+    """The finalizers of a node or claim, with that of whoever terminates its machine."""
+    own = obj.metadata.finalizers
+    return own if names.TERMINATION_FINALIZER in own else (*own, names.TERMINATION_FINALIZER)
 
 
 def _offered(catalog: Catalog, node: Node) -> tuple[InstanceType, Offering] | None:

@@ -14,6 +14,7 @@ from karpool.cluster.daemons import Daemon
 from karpool.disruption.decision_pass import DecisionPass
 from karpool.disruption.fleet_search.fleet import Fleet, with_unions
 from karpool.disruption.fleet_search.kinds import Market, markets_of, suitable, table_of
+from karpool.disruption.fleet_search.static_nodes import with_replaced_nodes
 from karpool.model.labels import HOSTNAME, RESERVED
 from karpool.model.requirements import Requirements
 from karpool.optimization.problem import FleetProblem, Kinds
@@ -24,7 +25,7 @@ def bounded_problem(decision_pass: DecisionPass, fleet: Fleet) -> FleetProblem:
     """The problem of a fleet with further kinds after those that a search knows."""
     engine = decision_pass.context.engine
     offers = _Offers(engine, fleet.columns, unpriced=bool(decision_pass.drifted()))
-    problem = fleet.problem
+    problem = with_replaced_nodes(decision_pass, fleet)
     signatures = engine.snapshot.classes.signatures
     made = [offers.of(market) for market in offers.markets]
     rows = [(number, entry) for number, entries in enumerate(made) for entry in entries]

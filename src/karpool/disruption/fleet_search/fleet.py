@@ -135,6 +135,10 @@ class _Builder:
         movable |= {node.row for node, _ in decision_pass.drifted() if node.pool_name not in spent[Cause.DRIFTED]}
         # Repair asks for less than other methods, and its budget may be another.
         movable |= {node.candidate.row for node in decision_pass.repairs() if node.diagnosis is not None}
+        # Their pool launches another in the place of each.
+        movable -= {
+            node.row for node in context.candidates(sorted(movable)) if node.pool is not None and node.pool.static
+        }
         moving: Array = np.isin(rows, sorted(movable))
         return moving
 

@@ -84,6 +84,8 @@ def _keeping(decision_pass: DecisionPass, node: Candidate) -> Iterator[str]:
     if claim is None or pool is None:
         yield ReasonCode.NOT_MANAGED
         return
+    if pool.static:
+        yield ReasonCode.STATIC_POOL
     reasons = [reason for _, reason in node_rules(context, node)]
     reasons += [reason for _, reason in context.blocking_pods(node.row)]
     reasons += [keeps_used_nodes(pool), source_closed(claim, pool, context.now), in_grace(claim, pool, context.now)]

@@ -10,6 +10,7 @@ from karpool.disruption.budgets import UNLIMITED
 from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.command import Cause, Command, Move, TerminateFirst
 from karpool.disruption.context import DecisionContext
+from karpool.disruption.methods.refills import refill_of_static
 from karpool.disruption.methods.replacements import ReplacementFinder
 from karpool.disruption.methods.terminate_first import (
     METHOD_OF,
@@ -71,12 +72,26 @@ def ended_first(
     """What ends a node before anything can replace it, or why that does not help; None if it need not be."""
     if _full(context, pool, cause):
         if holds_slot(context, candidate, pool):
-            return ends_first(context, candidate, cause, TerminateFirst.NO_RESERVED_CAPACITY)
+            return _refilled(context, candidate, pool, cause, TerminateFirst.NO_RESERVED_CAPACITY)
         message = "all reservations of its pool are full, and it has no place in one that it could give back"
         return Reason(ReasonCode.PODS_WOULD_NOT_FIT, message, f"Node {candidate.name}")
     if isinstance(room, Reason) and _allowed_first(context, cause):
-        return ends_first(context, candidate, cause, TerminateFirst.STATIC_AT_LIMIT)
+        return _refilled(context, candidate, pool, cause, TerminateFirst.STATIC_AT_LIMIT)
     return None
+
+
+def _refilled(
+    context: DecisionContext, candidate: Candidate, pool: NodePool, cause: Cause, why: TerminateFirst
+) -> Command:
+    """A command that ends a node, whose pool launches another then."""
+    moving = _moving(context, candidate, cause)
+    refill = refill_of_static(context, candidate, pool, moving)
+    return ends_first(context, candidate, cause, why, refill=refill, moving=moving)
+
+
+def _moving(context: DecisionContext, candidate: Candidate, cause: Cause) -> Sequence[int]:
+    """The pods that are given another place; a broken node keeps none."""
+    return candidate.pods if cause is Cause.UNHEALTHY else context.movers(candidate)
 
 
 def room_for(context: DecisionContext, pool: NodePool) -> int | Reason:
@@ -144,7 +159,7 @@ def replacement_for(
     made = finder.of_pool(pool.name, template_of(pool).requirements, fits)
     if made is None:
         return None
-    moving = candidate.pods if cause is Cause.UNHEALTHY else context.movers(candidate)
+    moving = _moving(context, candidate, cause)
     pods = sorted((snapshot.pods.get(row) for row in moving), key=lambda pod: pod.key)
     evicted = [pod for pod in pods if not context.expected(pod)]
     return Command(

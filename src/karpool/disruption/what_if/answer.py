@@ -228,5 +228,5 @@ def _end(before: ClusterTotals, after: ClusterTotals, commands: Sequence[Command
         after=after,
         steps=len(commands),
         evictions=sum(len(command.evicted) + len(command.ended) for command in commands),
-        launches=sum(len(command.replacements) for command in commands),
+        launches=sum(len(command.new_nodes) for command in commands),
     )

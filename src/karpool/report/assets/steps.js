@@ -97,6 +97,7 @@ function fact(label, text) {
 function title(command) {
   const nodes = plural(command.nodes.length, "node");
   if (!command.replacements.length) return `Delete ${nodes}`;
+  if (command.decision === "terminate-first") return `Terminate ${nodes} first, then launch ${command.replacements.length}`;
   return `Replace ${nodes} with ${command.replacements.length}`;
 }
 

@@ -38,7 +38,7 @@ def _added(plan: Plan) -> dict[str, list[float | None]]:
     gone = Counter(name for step in plan.steps for name in step.command.nodes)
     added: dict[str, list[float | None]] = {}
     for step in plan.steps:
-        for name, new in zip(step.replacement_names, step.command.replacements, strict=True):
+        for name, new in zip(step.replacement_names, step.command.new_nodes, strict=True):
             if name not in gone:
                 added.setdefault(new.pool, []).append(new.price)
     return added

@@ -139,7 +139,7 @@ class ProvisionedRecord(JournalRecord, frozen=True, kw_only=True, tag="Provision
 
 def decision_record(time: datetime, command: Command, rejected: Rejected, *, dry_run: bool) -> DecisionRecord:
     """A command as its record; replacements have no names yet and are called `new-1` and so on."""
-    names = tuple(f"new-{number + 1}" for number in range(len(command.replacements)))
+    names = tuple(f"new-{number + 1}" for number in range(len(command.new_nodes)))
     return DecisionRecord(
         time=time,
         method=command.method.value,

@@ -49,6 +49,7 @@ def plan_document(
         ),
         commands=tuple(_command(step) for step in plan.steps),
         nodes=tuple(_verdict(outcome) for outcome in plan.fates),
+        displaced=plan.displaced,
         unschedulable=tuple(document.Unschedulable(pod=pod, reasons=(why,)) for pod, why in plan.unschedulable),
         lower_bound=_known_bound(plan),
         curve=_curve(plan, known=None not in (before.price_per_hour, after.price_per_hour)),
@@ -142,12 +143,13 @@ def _command(step: PlanStep) -> document.PlannedCommand:
         disruption_cost=command.disruption_cost,
         waves={name: waves.waves for name, waves in command.waves.items() if waves.waves is not None},
         ended=command.ended,
+        displaced=command.displaced,
         begins=step.begins,
     )
 
 
 def replacement_parts(command: Command, names: Sequence[str]) -> tuple[document.ReplacementPart, ...]:
-    """The nodes that a command launches, under these names."""
+    """The nodes that come with a command, under these names."""
     return tuple(
         document.ReplacementPart(
             name=name,
@@ -157,7 +159,7 @@ def replacement_parts(command: Command, names: Sequence[str]) -> tuple[document.
             instance_types=replacement.instance_types,
             price_per_hour=replacement.price,
         )
-        for name, replacement in zip(names, command.replacements, strict=True)
+        for name, replacement in zip(names, command.new_nodes, strict=True)
     )
 
 
@@ -305,7 +307,7 @@ def _alternatives(command: Command | None) -> tuple[document.AlternativePart, ..
             price_per_hour=new.price,
             name=f"new-{number}",
         )
-        for number, new in enumerate(() if command is None else command.replacements, 1)
+        for number, new in enumerate(() if command is None else command.new_nodes, 1)
     )
 
 

@@ -78,7 +78,9 @@ class PlannedCommand(DocumentPart, frozen=True, kw_only=True):
     """One step of a plan.
 
     `waves` says for each PDB in how many turns its pods can leave; `ended` lists pods without a place to go to, which
-    the node's termination grace period ends. `begins`: when rates let it begin at the earliest; None without rates.
+    the node's termination grace period ends, and `displaced` those that go where room is left, if any is, because what
+    comes once the node is gone does not hold them. `begins`: when rates let it begin at the earliest; None without
+    rates.
     """
 
     step: int
@@ -92,6 +94,7 @@ class PlannedCommand(DocumentPart, frozen=True, kw_only=True):
     disruption_cost: float
     waves: dict[str, int] = {}
     ended: tuple[str, ...] = ()
+    displaced: tuple[str, ...] = ()
     begins: datetime | None = None
 
 
@@ -252,7 +255,8 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     """What Karpool would do, step by step, and why the other nodes stay.
 
     `drains`: the nodes of groups that `karpool compact` would drain if it is left alone without a configuration, in
-    order. `suggestions`: what to have instead of groups; None unless that was asked for.
+    order. `suggestions`: what to have instead of groups; None unless that was asked for. `displaced`: pods that wait
+    for a node after the last step, because what came in the place of theirs does not hold them.
     """
 
     api_version: Literal["karpool.sh/v1"] = API_VERSION
@@ -264,6 +268,7 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     commands: tuple[PlannedCommand, ...]
     nodes: tuple[NodeVerdict, ...]
     unschedulable: tuple[Unschedulable, ...]
+    displaced: tuple[str, ...] = ()
     lower_bound: LowerBoundPart | None = None
     curve: tuple[CurvePart, ...] = ()
     stops: tuple[StopPart, ...] = ()

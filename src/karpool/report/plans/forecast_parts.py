@@ -14,7 +14,7 @@ def forecast_part(plan: Plan, found: Forecast, *, foreseen: bool) -> ForecastPar
         planned=ForecastCounts(
             price_per_hour=plan.after.price if known else None,
             evictions=sum(len(step.command.evicted) for step in plan.steps),
-            launches=sum(len(step.command.replacements) for step in plan.steps),
+            launches=sum(len(step.command.new_nodes) for step in plan.steps),
         ),
         expected=ForecastCounts(
             price_per_hour=found.price if known else None, evictions=found.evictions, launches=found.launches

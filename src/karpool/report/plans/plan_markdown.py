@@ -64,7 +64,8 @@ def _steps(plan: PlanDocument) -> str:
 
 def _what(command: PlannedCommand) -> str:
     new = [f"{part.name} ({part.instance_types[0] if part.instance_types else '?'})" for part in command.replacements]
-    return f"{command.decision} {names_of(command.nodes)}" + (f" with {names_of(new)}" if new else "")
+    comes = "then its pool launches" if command.decision == "terminate-first" else "with"
+    return f"{command.decision} {names_of(command.nodes)}" + (f" {comes} {names_of(new)}" if new else "")
 
 
 def _reasons(plan: PlanDocument) -> str:

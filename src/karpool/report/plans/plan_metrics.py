@@ -56,4 +56,5 @@ def evictions_of(plan: PlanDocument) -> int:
 
 
 def _evicted(command: PlannedCommand) -> int:
-    return sum(place.source is not None for place in command.placements) + len(command.ended)
+    moved = sum(place.source is not None for place in command.placements)
+    return moved + len(command.ended) + len(command.displaced)

@@ -58,13 +58,14 @@ def _summary(plan: PlanDocument, screen: Screen) -> None:
         screen.line(screen.text(text, "bold red"))
     # Where width lacks, what is saved is the last to go.
     columns = ("", right("before", spare=2), TableColumn("", spare=3), right("after", spare=1), right("saved"))
-    price, waiting = price_row(plan), f"{len(plan.unschedulable):,}"
+    price, waiting = price_row(plan), len(plan.unschedulable)
+    then = waiting + len(plan.displaced)
     screen.table(
         columns,
         (
             ("nodes", f"{before.nodes:,}", arrow, f"{after.nodes:,}", f"{before.nodes - after.nodes:,}"),
             ("pods", f"{before.pods:,}", arrow, f"{after.pods:,}", ""),
-            *([("pending", waiting, arrow, waiting, "")] if plan.unschedulable else []),
+            *([("pending", f"{waiting:,}", arrow, f"{then:,}", "")] if then else []),
             ("price", price.before, arrow, price.after, screen.text(price.saved, "bold green")),
             ("", "", "", "", price.saved_per_month),
         ),
@@ -99,11 +100,15 @@ def _steps(plan: PlanDocument, screen: Screen, *, every_step: bool) -> None:
 def _step(command: PlannedCommand, amount_saved: str, screen: Screen, now: datetime | None) -> tuple[Cell, ...]:
     """One line of steps; `now`: say when it can begin."""
     lines = [f"{command.decision} {names_of(command.nodes)}"]
-    lines += [f"with {text}" for text in _replacements(command.replacements)]
+    comes = "then its pool launches" if command.decision == "terminate-first" else "with"
+    lines += [f"{comes} {text}" for text in _replacements(command.replacements)]
     lines += [f"pods under PDB {pdb} leave in {turns} waves" for pdb, turns in command.waves.items() if turns > 1]
     if command.ended:
         lines.append(f"{count(len(command.ended), 'pod')} with no other node, ended by the termination grace period:")
         lines.append(f"  {names_of(command.ended)}")
+    if command.displaced:
+        lines.append(f"{count(len(command.displaced), 'pod')} not held by that, put where room is left, if any is:")
+        lines.append(f"  {names_of(command.displaced)}")
     saved = screen.text(amount_saved, "green")
     times = [] if now is None else ["?" if command.begins is None else clock(command.begins, now)]
     return str(command.step), command.method, *times, f"{len(command.placements):,}", saved, screen.lines(lines)

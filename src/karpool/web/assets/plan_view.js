@@ -361,10 +361,12 @@ function none() {
 }
 
 /* A step in words, with what it moves. */
-function commandWords(command, first, explain, fleet) {
+function commandWords(command, next, explain, fleet) {
   if (!command) return [];
   const nodes = plural(command.nodes.length, "node");
-  const what = command.replacements.length ? `Replace ${nodes} with ${number(command.replacements.length)}` : `Delete ${nodes}`;
+  const count = number(command.replacements.length);
+  const first = command.decision === "terminate-first";
+  const what = !command.replacements.length ? `Delete ${nodes}` : first ? `Terminate ${nodes} first, then launch ${count}` : `Replace ${nodes} with ${count}`;
   const link = (name) => {
     const node = fleet.byName.get(name);
     return node ? element("button.link", { type: "button", onclick: () => explain({ node }) }, element("bdi", null, name)) : element("bdi", null, name);
@@ -373,7 +375,7 @@ function commandWords(command, first, explain, fleet) {
   const rest = command.placements.length - moves.length;
   if (rest > 0) moves.push(element("li", null, element("span", null, `and ${plural(rest, "more pod")}`)));
   return [
-    element("p.next", null, element("span.badge.new", null, first ? "next" : "this step"), " ", element("b", null, what), ` saves ${money(command.savingsPerHour)}`),
+    element("p.next", null, element("span.badge.new", null, next ? "next" : "this step"), " ", element("b", null, what), ` saves ${money(command.savingsPerHour)}`),
     element("p.quiet", null, `${spaced(command.method)}${command.begins ? ` · can begin at ${clock(command.begins)}` : ""}`),
     element("p.fact", null, element("span.quiet", null, "Goes: "), ...command.nodes.slice(0, 8).flatMap((name) => [link(name), " "]), command.nodes.length > 8 ? `and ${number(command.nodes.length - 8)} more` : ""),
     ...command.replacements.slice(0, 6).map((made) => element("p.fact", null, element("span.quiet", null, "Comes: "), `${made.name}: ${made.instanceTypes[0] || "?"}, ${made.capacityType}, ${money(made.pricePerHour)}`)),
