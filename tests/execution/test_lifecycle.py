@@ -277,6 +277,17 @@ def test_a_claim_without_a_machine_has_not_drifted() -> None:
     assert note(list(lifecycle(objects, START, SETTINGS).actions), "Drifted") is None
 
 
+@pytest.mark.parametrize(("wanted", "expected"), [("spot", ("True", "RequirementsDrifted")), ("on-demand", None)])
+def test_a_label_that_only_the_node_has_counts_as_it_does_for_decisions(wanted: str, expected: object) -> None:
+    made = node("n1")
+    claim = claim_for(made)
+    labels = {key: value for key, value in claim.metadata.labels.items() if key != "karpenter.sh/capacity-type"}
+    bare = replace(claim, metadata=replace(claim.metadata, labels=labels))
+    pool = node_pool(requirements=[("karpenter.sh/capacity-type", "In", wanted)])
+    objects = Objects(nodes=(made,), node_claims=(bare,), node_pools=(pool,))
+    assert note(list(lifecycle(objects, START, SETTINGS).actions), "Drifted") == expected
+
+
 def _hashed(text: str, version: str = "v3") -> dict[str, str]:
     return {NODEPOOL_HASH: text, NODEPOOL_HASH_VERSION: version}
 

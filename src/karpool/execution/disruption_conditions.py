@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpool.disruption.candidates.drift_detection import FORMER_HASH, drift_of, hash_version
+from karpool.disruption.candidates.drift_detection import FORMER_HASH, drift_of, hash_version, with_node_labels
 from karpool.disruption.candidates.windows import reference_time
 from karpool.disruption.reasons import ReasonCode
 from karpool.execution.actions import Annotate, ClearClaimCondition
@@ -44,6 +44,8 @@ def set_drifted(context: ReconcileContext, claim: NodeClaim, pool: NodePool | No
         return
     others = tuple(entry for entry in claim.status.conditions if entry.type != DRIFTED)
     without = replace(claim, status=replace(claim.status, conditions=others))
+    for node in context.nodes_of.get(claim.name, ()):
+        without = with_node_labels(without, node.metadata.labels)
     drift = drift_of(without, pool, None, context.now)
     if drift is None:
         _clear(context, claim, DRIFTED)

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from msgspec.structs import replace
+
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.disruption.reasons import ReasonCode
 from karpool.model.labels import (
@@ -34,6 +36,12 @@ class Drift:
 
     reason: Reason
     since: datetime
+
+
+def with_node_labels(claim: NodeClaim, labels: Mapping[str, str]) -> NodeClaim:
+    """A claim that also has the labels of its node: a label that one of them has is not missing."""
+    merged = {**labels, **claim.metadata.labels}
+    return replace(claim, metadata=replace(claim.metadata, labels=merged))
 
 
 def drift_of(claim: NodeClaim, pool: NodePool | None, catalog: Catalog | None, now: datetime) -> Drift | None:

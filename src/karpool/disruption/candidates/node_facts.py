@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from karpool.catalog.instance_types import Catalog, InstanceType
 from karpool.catalog.pricing import node_price
@@ -16,14 +15,14 @@ from karpool.cluster.arrays import Array, grown
 from karpool.cluster.changes import conditions_read
 from karpool.cluster.node_table import NodeTable
 from karpool.cluster.nodes import StateNode
-from karpool.disruption.candidates.drift_detection import Drift, drift_of
+from karpool.disruption.candidates.drift_detection import Drift, drift_of, with_node_labels
 from karpool.disruption.candidates.node_checks import node_refusal
 from karpool.disruption.candidates.windows import closed_until, settled_at
 from karpool.disruption.repair.breaker import PoolHealth
 from karpool.disruption.repair.diagnosis import UnhealthyCondition, findings
 from karpool.disruption.repair.policies import RepairPolicies
 from karpool.model.labels import INSTANCE_TYPE, NODEPOOL
-from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.nodepool import NodePool
 from karpool.wire.objects import condition
 
 DRIFT_REFRESH: Final = timedelta(minutes=5)
@@ -249,7 +248,7 @@ class NodeFactsCache:
         claim, node = facts.state.claim, facts.state.node
         if claim is None or facts.state.group:
             return None
-        with_labels = claim if node is None else _with_node_labels(claim, node.metadata.labels)
+        with_labels = claim if node is None else with_node_labels(claim, node.metadata.labels)
         return drift_of(with_labels, facts.pool, self._drift_catalog, now)
 
 
@@ -258,12 +257,6 @@ def _with(column: Array, rows: list[int]) -> Array:
     changed: Array = column.copy()
     changed[rows] = 1
     return changed
-
-
-def _with_node_labels(claim: NodeClaim, labels: Mapping[str, str]) -> NodeClaim:
-    """A claim that also has the labels of its node: a label that one of them has is not missing."""
-    merged = {**labels, **claim.metadata.labels}
-    return replace(claim, metadata=replace(claim.metadata, labels=merged))
 
 
 def _ready(state: StateNode) -> bool:
