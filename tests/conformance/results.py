@@ -179,7 +179,7 @@ def _row(
 
 
 def _why_not(spec: Spec, ours: Kept | None, expected: Expected, bounds: Mapping[str, Bounds]) -> str:
-    """Why a spec has no result, or why it did not pass: what was measured beyond a threshold, and what the list says."""
+    """Why a spec has no result, or did not pass: what was measured beyond a threshold, and what the list says."""
     if ours is None:
         return expected.reason_without_result(spec)
     told = expected.reason(spec)

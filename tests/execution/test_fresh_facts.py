@@ -13,7 +13,7 @@ from karpool.disruption.brakes.stop import Stop
 from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.execution.actions import Action, DeleteClaim, EvictPod, RecordEvent, SetClaimCondition
 from karpool.execution.advance import advance
-from karpool.execution.fresh_facts import FreshFacts, FreshNode, changed_since
+from karpool.execution.fresh_facts import FreshFacts, FreshNode, changed_since, to_read
 from karpool.execution.state import ExecutionState
 from karpool.execution.tickets import ticket_of
 from karpool.model.labels import DO_NOT_DISRUPT
@@ -225,3 +225,17 @@ def _id(behind: Behind) -> str:
     ticket = ticket_of(behind.world.claims["a"])
     assert ticket is not None
     return ticket.id
+
+
+def test_two_sets_of_nodes_are_not_wanted_in_turn_for_ever() -> None:
+    def missed(known: FreshFacts) -> frozenset[str]:
+        """Once "a" has been read, "b" may go beside it."""
+        wanted = {"a", "b"} if known else {"a"}
+        return frozenset(wanted - known.keys())
+
+    known: FreshFacts = {}
+    reads: list[frozenset[str]] = []
+    while (nodes := to_read(missed(known), known)) and len(reads) < 5:
+        reads.append(nodes)
+        known = {name: FreshNode() for name in nodes}
+    assert reads == [{"a"}, {"a", "b"}]

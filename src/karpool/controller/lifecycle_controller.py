@@ -18,7 +18,7 @@ from karpool.disruption.brakes.readiness import WorkloadReadiness
 from karpool.execution.actions import Action, Annotate, CreateClaim
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
-from karpool.execution.fresh_facts import FreshFacts
+from karpool.execution.fresh_facts import FreshFacts, to_read
 from karpool.execution.lifecycle import lifecycle
 from karpool.execution.pod_events import missed_pod_events, note_pod_event, pod_event
 from karpool.execution.state import RefusedAction, RolledBack
@@ -299,7 +299,7 @@ class LifecycleController:
         for observer in session.observers:
             observer.actions_requested(actions)
         session.execute(actions)
-        self._read(session.state.unread)
+        self._read(to_read(session.state.unread, facts or {}))
 
     def _read(self, nodes: frozenset[str]) -> None:
         """Read nodes that something is to be done with, which is not done before."""

@@ -32,6 +32,15 @@ FreshFacts = Mapping[str, FreshNode]
 """By the name of a node."""
 
 
+def to_read(unread: frozenset[str], facts: FreshFacts) -> frozenset[str]:
+    """What the next run has to know: what this one missed, and what it knew, if it missed anything.
+
+    Who may go can depend on what was read. If each run knew only what the last one missed, two sets of nodes could be
+    wanted in turn for ever.
+    """
+    return unread | facts.keys() if unread else unread
+
+
 def changed_since(
     name: str,
     known: Iterable[Pod],
