@@ -50,3 +50,27 @@ def test_no_text_is_no_constraint() -> None:
 def test_a_configuration_that_the_scheduler_would_refuse_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_scheduler_config(text, "x")
+
+
+def test_all_that_is_wrong_is_told_on_one_line() -> None:
+    text = config(
+        f"maxSkew: 0, {ZONE}, matchLabelKeys: [a]", "maxSkew: 1, topologyKey: ''", f"maxSkew: 0, {ZONE}, skew: 3"
+    )
+    with pytest.raises(InputError) as refused:
+        read_scheduler_config(text, "x")
+    told = str(refused.value)
+    at = "podTopologySpread.defaultConstraints"
+    for words in (
+        f"{at}[0]: maxSkew is 0",
+        f"{at}[0]: has matchLabelKeys",
+        f"{at}[1]: topologyKey is missing",
+        f"{at}[2]: there are two",
+        f"{at}[2].skew: ",
+    ):
+        assert words in told
+    assert "\n" not in told
+
+
+def test_an_unknown_field_is_told_beside_a_value_that_cannot_be_read() -> None:
+    with pytest.raises(InputError, match=r"skew: .*; .*maxSkew: "):
+        read_scheduler_config(config(f"maxSkew: many, {ZONE}, skew: 3"), "x")

@@ -19,6 +19,7 @@ from karpool.cli.options.group_options import group_notices, idle_prices
 from karpool.cli.options.input_options import ClusterInput
 from karpool.cli.progress import ReportProgress
 from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups
+from karpool.disruption.candidates.costs import unreadable_costs_notice
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.stray_annotations import stray_settings
 from karpool.model.default_spread import with_default_spread
@@ -143,6 +144,7 @@ def decided_cluster(read: ReadCluster, opener: CatalogOpener, choices: Choices, 
         *input_notices(objects, catalog, opener, complete=complete),
         *idle_discounts(opener.discounts, catalog.origins),
         *_stray_pauses(objects, settings),
+        *filter(None, [unreadable_costs_notice(objects.pods)]),
     )
     of_groups = (*group_notices(grouped, groups), *idle_prices(grouped, catalog, groups))
     warnings = (*of_overlays, *read.notices, *others, *of_groups)

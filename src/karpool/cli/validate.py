@@ -15,18 +15,20 @@ from karpool.cli.errors import BAD_INPUT, say
 from karpool.cli.options.catalog_options import CATALOG, CatalogOpener
 from karpool.cli.options.input_options import READS, files_option, output_option
 from karpool.cli.progress import progress
+from karpool.disruption.candidates.costs import unreadable_cost
 from karpool.disruption.candidates.pods import ignored_protection
 from karpool.model.annotations import AnnotationError, annotation_path
 from karpool.model.labels import DO_NOT_DISRUPT
 from karpool.model.reading.loading import Loaded, read
 from karpool.model.rules.pools import long_name_flaws, pause_flaws
 from karpool.model.validation import validate as find_problems
-from karpool.wire.problems import Flaw, Problem
+from karpool.wire.problems import Flaw, Problem, one_line
 
 if TYPE_CHECKING:
     from karpool.report.terminal import Screen
 
 _MOST_SHOWN: Final = 50
+_LONGEST_VALUE: Final = 40
 EPILOG: Final = f"""{READS}
 \b
 WHAT IS CHECKED
@@ -106,6 +108,7 @@ def warnings_about(loaded: Loaded, catalog_source: str | None = None) -> tuple[P
         *_stray_settings(loaded),
         *_lint(loaded, catalog_source),
         *_ignored_protection(loaded),
+        *_ignored_costs(loaded),
         *_missing_kinds(loaded),
     )
 
@@ -152,6 +155,15 @@ def _ignored_protection(loaded: Loaded) -> Iterator[Problem]:
         if (reason := ignored_protection(pod)) is not None:
             flaw = Flaw(annotation_path(DO_NOT_DISRUPT), str(reason.code), reason.message)
             yield loaded.problem(flaw, "Pod", pod.key, reason.object)
+
+
+def _ignored_costs(loaded: Loaded) -> Iterator[Problem]:
+    for pod in loaded.all_objects.pods:
+        annotation = unreadable_cost(pod)
+        if annotation is not None:
+            value = one_line(pod.metadata.annotations[annotation][:_LONGEST_VALUE])
+            flaw = Flaw(annotation_path(annotation), "CostIgnored", f"{value!r} is no 32-bit number, so it counts as 0")
+            yield loaded.problem(flaw, "Pod", pod.key)
 
 
 def _missing_kinds(loaded: Loaded) -> Iterator[Problem]:

@@ -1,5 +1,6 @@
 """What Karpool has to know of the scheduler's configuration, in the form of Karpenter's `--scheduler-config`."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -32,35 +33,45 @@ def read_scheduler_config(text: str, about: str) -> SchedulerConfig:
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise InputError.at(about, f"expected one document, a map with {_PATH}")
     value = documents[0]
+    flaws = [
+        Problem.of(unknown_field(path, known), file=about, about="")
+        for path, known in unknown_fields(SchedulerConfig, value)
+    ]
+    config = SchedulerConfig()
     try:
-        config: SchedulerConfig = msgspec.convert(value, SchedulerConfig, dec_hook=decode_value)
+        config = msgspec.convert(value, SchedulerConfig, dec_hook=decode_value)
     except msgspec.ValidationError as error:
-        raise InputError(Problem.of(explain(error, SchedulerConfig, value), file=about, about="")) from error
-    for path, known in unknown_fields(SchedulerConfig, value):
-        raise InputError(Problem.of(unknown_field(path, known), file=about, about=""))
-    _check(config.pod_topology_spread.default_constraints, about)
+        flaws.append(Problem.of(explain(error, SchedulerConfig, value), file=about, about=""))
+    flaws += [
+        Problem(file=about, field=field, message=message)
+        for field, message in _checked(config.pod_topology_spread.default_constraints)
+    ]
+    if flaws:
+        raise InputError.of_all(flaws)
     return config
 
 
-def _check(constraints: tuple[SpreadConstraint, ...], about: str) -> None:
-    """The rules of the scheduler for its defaults."""
+def _checked(constraints: tuple[SpreadConstraint, ...]) -> Iterator[tuple[str, str]]:
+    """What breaks a rule that the scheduler has for its defaults: the field, and a sentence."""
     seen: set[tuple[str, str]] = set()
     for index, constraint in enumerate(constraints):
-        flaw = _flaw(constraint)
-        if (constraint.topology_key, constraint.when_unsatisfiable) in seen:
-            flaw = f"there are two for {constraint.topology_key} and {constraint.when_unsatisfiable}"
-        if flaw:
-            raise InputError.at(about, flaw, field=f"{_PATH}[{index}]")
-        seen.add((constraint.topology_key, constraint.when_unsatisfiable))
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        for flaw in _flaws(constraint):
+            yield f"{_PATH}[{index}]", flaw
+        if pair in seen:
+            yield (
+                f"{_PATH}[{index}]",
+                f"there are two for {constraint.topology_key} and {constraint.when_unsatisfiable}",
+            )
+        seen.add(pair)
 
 
-def _flaw(constraint: SpreadConstraint) -> str:
+def _flaws(constraint: SpreadConstraint) -> Iterator[str]:
     if constraint.max_skew <= 0:
-        return f"maxSkew is {constraint.max_skew}; write 1 or more"
+        yield f"maxSkew is {constraint.max_skew}; write 1 or more"
     if not constraint.topology_key:
-        return "topologyKey is missing"
+        yield "topologyKey is missing"
     if constraint.label_selector is not None:
-        return "has a labelSelector; the scheduler deduces it for each pod"
+        yield "has a labelSelector; the scheduler deduces it for each pod"
     if constraint.match_label_keys:
-        return "has matchLabelKeys; the scheduler deduces the selector for each pod"
-    return ""
+        yield "has matchLabelKeys; the scheduler deduces the selector for each pod"

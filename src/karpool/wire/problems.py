@@ -50,6 +50,14 @@ class InputError(Exception):
     def at(cls, file: str, message: str, *, field: str = "") -> "InputError":
         return cls(Problem(file=file, field=field, message=message))
 
+    @classmethod
+    def of_all(cls, problems: Sequence["Problem"]) -> "InputError":
+        """All that is wrong with one text, which is named once, on one line."""
+        error = cls(problems[0])
+        others = (str(msgspec.structs.replace(problem, file="")) for problem in problems[1:])
+        error.args = ("; ".join((str(problems[0]), *others)),)
+        return error
+
 
 def one_line(text: str) -> str:
     """The text with line breaks and other control characters made visible, so that it stays on its line."""

@@ -19,6 +19,9 @@ _VERSION: Final = re.compile(
     r"(?P<major>0|[1-9]\d*)\.(?P<minor>0|[1-9]\d*)\.(?P<patch>0|[1-9]\d*)"
     r"(?:-(?P<pre>[0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?"
 )
+_POSITION: Final = re.compile(r"ERROR: <input>:\d+:\d+: ")
+_LONGEST: Final = 200
+"""How much is told of an error, whose expression may be long."""
 _QUANTITY: Final = "quantity"
 _SEMVER: Final = "semver"
 _INSTALL: Final = "selectors of devices need the package common-expression-language: pip install 'karpool[dra]'"
@@ -104,7 +107,15 @@ def _guarded(step: Callable[[], Any]) -> Any:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of the library is no Exception
-        raise SelectorError(f"cannot be evaluated: {one_line(f'{type(error).__name__}: {error}')}") from error
+        raise SelectorError(f"cannot be evaluated: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    """What the library says first; it goes on with pictures of where that is, each on lines of its own."""
+    # A syntax error speaks for itself; of others the message may be no more than a name.
+    text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    first = _POSITION.sub("", text.strip()).partition("\n")[0]
+    return one_line(first if len(first) <= _LONGEST else f"{first[:_LONGEST]}...")
 
 
 # -- functions ----------------------------------------------------------------------------------------------------

@@ -43,6 +43,16 @@ def unreadable_cost(pod: Pod) -> str | None:
     return told if told is not None and _cost(pod, told) is None else None
 
 
+def unreadable_costs_notice(pods: Iterable[Pod]) -> str:
+    """A sentence about pods whose cost cannot be read; empty if there is none."""
+    found = [(pod.key, annotation) for pod in pods if (annotation := unreadable_cost(pod)) is not None]
+    if not found:
+        return ""
+    first, annotation = min(found)
+    those = f"the cost of pod {first}" if len(found) == 1 else f"the cost of {len(found):,} pods, such as {first},"
+    return f"{those} ({annotation}) is no 32-bit number and counts as 0"
+
+
 def _cost(pod: Pod, annotation: str) -> float | None:
     text = pod.metadata.annotations.get(annotation)
     if text is None:
