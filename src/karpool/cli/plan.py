@@ -156,6 +156,7 @@ def plan(
         from karpool.disruption.plan import Planner
         from karpool.report.costs.costs import CostTally
         from karpool.report.plans.assemble import draw, plan_document
+        from karpool.report.plans.pool_sizes import pool_size_parts
 
         decided = cluster.context(choices)
         tallies = [CostTally(decided, grouping) for grouping in groupings]
@@ -164,7 +165,8 @@ def plan(
         planned = planner.plan(steps, bound=bound)
         report("Writing the plan", 0, None)
         written = plan_document(planned, cluster.warnings, cluster.catalog)
-        document = with_group_advice(written, cluster, choices, groups)
+        sizes = pool_size_parts(planned, cluster.objects, cluster.catalog, cluster.settings, decided.snapshot.daemons)
+        document = with_group_advice(replace(written, pool_sizes=sizes), cluster, choices, groups)
         if suggest_pools:
             report("Looking for pools that cost less", 0, None)
             document = with_suggestions(document, planned, cluster, choices)

@@ -123,7 +123,9 @@ def static_size(context: DecisionContext, candidate: Candidate, pool: NodePool) 
     elif size > (pool.spec.replicas or 0):
         message += ", so that some of them will be deleted, those without pods first"
     elif size < (pool.spec.replicas or 0):
-        message += ", so that more will be launched"
+        limit = pool.spec.limits.get("nodes")
+        more = limit is None or size < limit.units
+        message += ", so that more will be launched" if more else ", and its limit of nodes allows no more"
     return Reason(ReasonCode.STATIC_POOL, message, f"Node {candidate.name}")
 
 

@@ -251,6 +251,19 @@ class SuggestionsPart(DocumentPart, frozen=True, kw_only=True):
     groups: tuple[GroupSuggestionPart, ...]
 
 
+class PoolSizePart(DocumentPart, frozen=True, kw_only=True):
+    """What a pool with a fixed number of nodes does about its size by itself; in no sum of the plan.
+
+    `loses`: its surplus nodes; `gets`: how many it launches; `price_per_hour`: by how much that makes it dearer,
+    below zero if it saves, None if a price is not known.
+    """
+
+    node_pool: str
+    loses: tuple[str, ...] = ()
+    gets: int = 0
+    price_per_hour: float | None = None
+
+
 class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     """What Karpool would do, step by step, and why the other nodes stay.
 
@@ -281,6 +294,8 @@ class PlanDocument(DocumentPart, frozen=True, kw_only=True):
     prices: tuple[PricesPart, ...] = ()
     costs: tuple[CostsPart, ...] = ()
     """Who pays, by everything that was asked for."""
+    pool_sizes: tuple[PoolSizePart, ...] = ()
+    """What pools of fixed size do by themselves about a wrong number of nodes."""
     forecast: ForecastPart | None = None
     """What comes of it once kube-scheduler chooses places; None unless that was asked for."""
 

@@ -7,8 +7,16 @@ from karpool.disruption.reasons import ReasonCode, clock
 from karpool.model.headroom import RESOLVED
 from karpool.model.managers import ManagerKind
 from karpool.model.reasons import Reason
-from karpool.report.formatting import amounts, count, per_hour, per_month, percent, sentence
-from karpool.report.plans.document import BlockerPart, BufferPart, LowerBoundPart, PlanDocument, StopPart, TotalsPart
+from karpool.report.formatting import amounts, count, names_of, per_hour, per_month, percent, sentence
+from karpool.report.plans.document import (
+    BlockerPart,
+    BufferPart,
+    LowerBoundPart,
+    PlanDocument,
+    PoolSizePart,
+    StopPart,
+    TotalsPart,
+)
 from karpool.report.plans.forecast_document import ForecastPart
 from karpool.report.price_words import prices_words
 from karpool.wire.duration import Duration
@@ -48,6 +56,7 @@ def summary_words(plan: PlanDocument) -> tuple[str, ...]:
         curve_words(plan),
         forecast_words(plan.forecast),
         pace_words(plan),
+        *map(size_words, plan.pool_sizes),
         *map(buffer_words, plan.buffers),
     )
     return tuple(text for text in sentences if text)
@@ -135,6 +144,15 @@ def pace_words(plan: PlanDocument) -> str:
         return ""
     waits = Duration(round((last - plan.time).total_seconds()) * 10**9)
     return f"Rates spread the steps over {waits}: the last can begin at {clock(last, plan.time)}."
+
+
+def size_words(size: PoolSizePart) -> str:
+    """What a pool of fixed size does about its size, which no step of a plan does."""
+    price = size.price_per_hour
+    change = "? $/h" if price is None else f"{'-' if price < 0 else '+'}{per_hour(abs(price))}"
+    ways = [f"loses {names_of(size.loses)}"] if size.loses else []
+    ways += [f"gets {size.gets:,} more"] if size.gets else []
+    return f"Beside the plan, NodePool {size.node_pool} {' and '.join(ways)} by itself: {change}."
 
 
 def buffer_words(buffer: BufferPart) -> str:
