@@ -27,6 +27,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.cluster.codes import SEALED
 from karpool.cluster.constraints import Preferences
 from karpool.cluster.groups import Group
+from karpool.cluster.nodes import StateNode
 from karpool.cluster.resources import ATTACH, CPU, UNLIMITED
 from karpool.controller.cluster_state import ClusterState
 from karpool.controller.store import ClusterStore
@@ -429,7 +430,7 @@ def test_every_column_of_nodes_has_room_for_those_that_are_only_expected_for_a_m
     before = set(state.current().nodes.rows)
     coming = [node_claim(f"new-{number}", capacity={"cpu": 4, "memory": "4Gi", "pods": 9}) for number in range(200)]
     with state.as_if() as columns:
-        columns.show(["a"], coming)
+        columns.show(["a"], [StateNode(None, claim) for claim in coming])
         rows = state.snapshot.nodes.rows
         assert set(rows) == before | {f"new-{number}" for number in range(200)}
     assert set(state.snapshot.nodes.rows) == before
@@ -441,13 +442,16 @@ def test_columns_show_for_a_moment_what_has_not_happened_and_then_something_else
     snapshot = state.current()
     nodes = snapshot.nodes
     names, live = set(nodes.rows), nodes.live.copy()
-    small, large = (node_claim("new", capacity={"cpu": cpu, "memory": "4Gi", "pods": 9}) for cpu in (4, 8))
+    small, alike, large, more = (
+        StateNode(None, node_claim(name, capacity={"cpu": cpu, "memory": "4Gi", "pods": 9}))
+        for name, cpu in (("new", 4), ("new", 4), ("new", 8), ("more", 1))
+    )
     with state.as_if() as columns:
         columns.show(["a"], [small])
         row, stamp = nodes.rows["new"], nodes.changed[nodes.rows["new"]]
         room = nodes.room[row, CPU]
         assert (nodes.live[nodes.rows["a"]], set(nodes.rows)) == (SEALED, {*names, "new"})
-        columns.show([], [small, node_claim("more", capacity={"cpu": 1})])
+        columns.show([], [alike, more])
         assert nodes.live[nodes.rows["a"]] == live[nodes.rows["a"]]
         assert (nodes.rows["new"], nodes.changed[row]) == (row, stamp), "what stays is left alone"
         columns.show([], [large])

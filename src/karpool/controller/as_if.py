@@ -1,4 +1,4 @@
-"""Columns that show for a moment what has not happened yet: nodes that go, and NodeClaims on their way.
+"""Columns that show for a moment what has not happened yet: nodes that go, and others on their way.
 
 What is to be shown may change from one question to the next. Only what differs is changed in the columns then.
 """
@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.snapshot import Snapshot
-from karpool.model.nodepool import NodeClaim
 
 
 class AsIf:
@@ -17,17 +16,17 @@ class AsIf:
         self._snapshot = snapshot
         self._sealed: dict[str, int] = {}
         """By name of a node that takes no pods any more: its row."""
-        self._added: dict[str, NodeClaim] = {}
+        self._added: dict[str, StateNode] = {}
 
-    def show(self, going: Collection[str], coming: Iterable[NodeClaim]) -> None:
-        """Show these nodes as if they took no pods any more, these NodeClaims as if they were there; nothing else."""
+    def show(self, going: Collection[str], coming: Iterable[StateNode]) -> None:
+        """Show these nodes as if they took no pods any more, these others as if they were there; nothing else."""
         snapshot, nodes = self._snapshot, self._snapshot.nodes
         snapshot.reseal()
-        claims = {StateNode(None, claim).name: claim for claim in coming}
-        changed = [self._remove(name) for name, claim in [*self._added.items()] if claims.get(name) != claim]
+        states = {state.name: state for state in coming}
+        changed = [self._remove(name) for name, state in [*self._added.items()] if states.get(name) != state]
         changed += [nodes.seal(self._sealed.pop(name), sealed=False) for name in self._sealed.keys() - going]
         changed += [self._seal(name) for name in sorted(going) if name in nodes.rows and name not in self._sealed]
-        changed += [self._add(name, claim) for name, claim in claims.items() if name not in nodes.rows]
+        changed += [self._add(state) for name, state in states.items() if name not in nodes.rows]
         snapshot.version += any(changed)
 
     def _seal(self, name: str) -> bool:
@@ -37,9 +36,9 @@ class AsIf:
             self._sealed[name] = row
         return sealed
 
-    def _add(self, name: str, claim: NodeClaim) -> bool:
-        self._snapshot.put_node(StateNode(None, claim))
-        self._added[name] = claim
+    def _add(self, state: StateNode) -> bool:
+        self._snapshot.put_node(state)
+        self._added[state.name] = state
         return True
 
     def _remove(self, name: str) -> bool:

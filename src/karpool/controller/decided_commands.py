@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
+from karpool.cluster.nodes import StateNode
 from karpool.controller.as_if import AsIf
 from karpool.controller.session import Session
 from karpool.disruption.brakes.ledger import evictions_by_namespace
@@ -33,6 +34,8 @@ class DecidedCommand:
     claims: tuple[NodeClaim, ...]
     places: Mapping[str, str]
     """By pod that moves: the node, or the NodeClaim, that it goes to."""
+    states: tuple[StateNode, ...]
+    """What these NodeClaims are as nodes; each remembers what it is asked."""
 
 
 @dataclass(slots=True)
@@ -77,7 +80,13 @@ class DecidedCommands:
 
     def _put(self, number: int, command: Command, identity: str) -> None:
         claims = self._claims(command, identity)
-        self._decided[number] = DecidedCommand(command, identity, claims, dict(_places(command, claims)))
+        self._decided[number] = DecidedCommand(
+            command,
+            identity,
+            claims,
+            places=dict(_places(command, claims)),
+            states=tuple(StateNode(None, claim) for claim in claims),
+        )
 
     def drop(self, number: int, of: Round) -> None:
         """A command of a round will not start."""
@@ -145,7 +154,7 @@ class Ahead:
         `but`: the number of one that is decided again itself; those that count on it keep their pods where they are.
         """
         others, dependent = self._commands.without(but)
-        coming = [claim for decided in others for claim in decided.claims]
+        coming = [state for decided in others for state in decided.states]
         self._columns.show(_nodes(others) | _nodes(dependent), coming)
         return self._respecting(policies, others) if others or dependent else policies
 

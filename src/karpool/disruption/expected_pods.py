@@ -62,11 +62,10 @@ class ExpectedPods:
         targets = {**dict.fromkeys(held, UNPLACED), **dict(zip(placement.pods, placement.targets, strict=True))}
         self.unplaced += [row for row in waiting if targets[row] == UNPLACED]
         for listed, expected in ((waiting, self.pending), (moving, self.leaving)):
-            for row in listed:
-                if targets[row] != UNPLACED:
-                    expected.add(pods.get(row).key)
+            keys = [pods.get(row).key for row in listed if targets[row] != UNPLACED]
+            expected.update(keys)
+            self._bound |= dict.fromkeys(keys)
         bound = [row for row, target in targets.items() if target != UNPLACED]
-        self._bound |= dict.fromkeys(pods.get(row).key for row in bound)
         engine.snapshot.move_all(bound, [targets[row] for row in bound])
 
     def _place(self, engine: Engine, rows: Sequence[int], moving: Collection[int]) -> Placement:
