@@ -1,11 +1,14 @@
 """How long a day of a virtual cluster takes: about 300 nodes and 5,000 pods at its peak.
 
 python benchmarks/simulation.py --hours 24 --scale 1.0 --search prefix --json
+python benchmarks/simulation.py --hours 0.5 --growth 1 5 1 --json
+python benchmarks/simulation.py --idle 400
 """
 
 import argparse
 import resource
 import time
+from collections.abc import Sequence
 from random import Random
 
 import msgspec
@@ -18,6 +21,9 @@ from karpool.virtual.scenario import Decisions, Policy, Protection, Scenario, Sc
 from karpool.wire.quantity import parse_quantity
 
 SEARCHES = ("prefix", "global")
+_HOUR = 3600.0
+_SETTLED = 2 * _HOUR
+_PODS_OF_A_NODE = 15
 POOLS = """
 pools:
 - metadata: {name: general}
@@ -62,27 +68,78 @@ def scenario(scale: float) -> Scenario:
     return msgspec.structs.replace(read_scenario(POOLS), workloads=tuple(workloads))
 
 
+def quiet(nodes: int) -> Scenario:
+    """Services that fill so many nodes and never want more or less."""
+    size = {"cpu": parse_quantity("1"), "memory": parse_quantity("1Gi")}
+    services = [
+        ScenarioWorkload(name=f"web-{number}", replicas=Curve(base=nodes * _PODS_OF_A_NODE / 50), **size)
+        for number in range(50)
+    ]
+    return msgspec.structs.replace(read_scenario(POOLS), workloads=tuple(services))
+
+
+def run_on(cluster: VirtualCluster, until: float) -> float:
+    """Let a cluster go on until so many seconds after its start; the processor time that this took."""
+    processor = time.process_time()
+    cluster.run(until)
+    return time.process_time() - processor
+
+
 def measure(hours: float, scale: float, search: str) -> dict[str, object]:
     """Run the cluster and tell what it took."""
-    warm_up()
     policy = Policy(decisions=Decisions(search=search, effort=0))
     cluster = VirtualCluster(scenario(scale), open_catalog("kwok"), policy=policy)
-    start, processor = time.perf_counter(), time.process_time()
-    cluster.run(hours * 3600)
-    found = cluster.recorder.summary()
+    start = time.perf_counter()
+    processor = run_on(cluster, hours * _HOUR)
+    found, changes = cluster.recorder.summary(), cluster.store.version
     return {
         "benchmark": "simulation",
         "hours": hours,
+        "scale": scale,
         "search": search,
         "events": cluster.queue.done,
+        "microsecondsPerEvent": microseconds(processor, cluster.queue.done),
+        "changes": changes,
+        "microsecondsPerChange": microseconds(processor, changes),
         "mostNodes": max(sample.nodes for sample in cluster.recorder.samples),
         "mostPods": max(sample.pods for sample in cluster.recorder.samples),
         "nodeHours": round(found.node_hours, 1),
         "evictions": found.evictions,
         "seconds": round(time.perf_counter() - start, 2),
-        "processorSeconds": round(time.process_time() - processor, 2),
+        "processorSeconds": round(processor, 2),
         "peakMemoryMB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
+
+
+def growth(hours: float, scales: Sequence[float], search: str) -> dict[str, object]:
+    """Run clusters of several sizes one after the other, and tell how much more an event costs than in the first."""
+    runs = [measure(hours, scale, search) for scale in scales]
+    costs = [float(str(run["microsecondsPerEvent"])) for run in runs]
+    return {"benchmark": "simulation", "sizes": runs, "ratios": [round(cost / costs[0], 2) for cost in costs]}
+
+
+def idle(nodes: int, search: str) -> dict[str, object]:
+    """Let a cluster settle in which nothing is asked for any more, and tell what an hour of it costs."""
+    policy = Policy(decisions=Decisions(search=search, effort=0))
+    cluster = VirtualCluster(quiet(nodes), open_catalog("kwok"), policy=policy)
+    run_on(cluster, _SETTLED)
+    events, polls = cluster.queue.done, cluster.controller.turns
+    processor = run_on(cluster, _SETTLED + _HOUR)
+    polls = cluster.controller.turns - polls
+    return {
+        "benchmark": "simulation",
+        "idleNodes": len(cluster.store.nodes),
+        "idlePods": len(cluster.store.pods),
+        "events": cluster.queue.done - events,
+        "polls": polls,
+        "microsecondsPerPoll": microseconds(processor, polls),
+        "processorSeconds": round(processor, 3),
+    }
+
+
+def microseconds(seconds: float, number: int) -> float:
+    """Processor time of one of so many."""
+    return round(seconds / max(1, number) * 1e6, 1)
 
 
 def main() -> None:
@@ -91,13 +148,21 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=2.0)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--search", choices=SEARCHES, default="prefix", help="global searches with effort 0")
+    parser.add_argument("--growth", type=float, nargs="+", metavar="SCALE", help="compare an event of these sizes")
+    parser.add_argument("--idle", type=int, metavar="NODES", help="an hour of a cluster in which nothing happens")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
-    found = measure(given.hours, given.scale, given.search)
+    warm_up()
+    if given.idle:
+        found = idle(given.idle, given.search)
+    elif given.growth:
+        found = growth(given.hours, given.growth, given.search)
+    else:
+        found = measure(given.hours, given.scale, given.search)
     if given.json:
         print(msgspec.json.encode(found).decode())
     else:
-        print("\n".join(f"{name:>16}  {value}" for name, value in found.items()))
+        print("\n".join(f"{name:>22}  {value}" for name, value in found.items()))
 
 
 if __name__ == "__main__":
