@@ -1,10 +1,13 @@
 """Why a pod is where it is or waits, and where else it could be: the engine is asked as if it were to be placed now."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final, Literal
 
 import numpy as np
 
+from karpool.cluster.snapshot import Snapshot
 from karpool.disruption.candidates.pods import blocks_until
 from karpool.disruption.context import DecisionContext
 from karpool.model.owners import workload_of
@@ -70,26 +73,38 @@ def pod_document(context: DecisionContext, name: str) -> PodDocument | None:
     )
 
 
+@contextmanager
+def _lifted(snapshot: Snapshot, row: int) -> Iterator[None]:
+    """Has a pod ask for nothing on its node, nor on the one where it is expected, while the block lasts."""
+    node = int(snapshot.pods.node_of[row])
+    if node < 0:
+        yield
+        return
+    snapshot.bindings.unbind(row)
+    snapshot.version += 1
+    try:
+        yield
+    finally:
+        snapshot.move(row, snapshot.nodes.get(node).name)
+
+
 def _places(context: DecisionContext, row: int) -> dict[str, Any]:
     """Where the pod would go if it were taken off its node, who else would take it, and why all others refuse."""
     snapshot, engine = context.snapshot, context.engine
-    pod = snapshot.pods.get(row)
-    exempt = context.exempt(pod)
-    with engine.what_if() as trial:
-        if snapshot.pods.node_of[row] >= 0:
-            trial.uncount([row])
-        # Asked before the pod is placed: then it would be in its own way.
-        trial.place([], closed=context.closed, existing_only=True)
-        levels = essential_levels(engine, int(snapshot.pods.class_of[row]))
-        codes = node_codes(engine, levels, int(snapshot.pods.labels_of[row]), exempt=exempt)
-        fitting = {int(node) for node in np.flatnonzero(codes == k.FITS * k.STEP)}
-        refused = refusals(engine, row, exempt=exempt)
-        (target,) = trial.place([row], exempt=[exempt], closed=context.closed, existing_only=True).targets
-        if target != UNPLACED:
-            fitting.add(int(target))
-        chosen = None if target == UNPLACED else snapshot.nodes.get(int(target)).name
-    launching, of_pools = (None, []) if chosen is not None else _new_node(context, row)
-    told = [*refused, *of_pools]
+    exempt = context.exempt(snapshot.pods.get(row))
+    with _lifted(snapshot, row):
+        with engine.what_if() as trial:
+            # Asked before the pod is placed: then it would be in its own way.
+            trial.place([], closed=context.closed, existing_only=True)
+            levels = essential_levels(engine, int(snapshot.pods.class_of[row]))
+            codes = node_codes(engine, levels, int(snapshot.pods.labels_of[row]), exempt=exempt)
+            fitting = {int(node) for node in np.flatnonzero(codes == k.FITS * k.STEP)}
+            refused = refusals(engine, row, exempt=exempt)
+            (target,) = trial.place([row], exempt=[exempt], closed=context.closed, existing_only=True).targets
+            if target != UNPLACED:
+                fitting.add(int(target))
+            chosen = None if target == UNPLACED else snapshot.nodes.get(int(target)).name
+        launching, of_pools = (None, []) if chosen is not None else _new_node(context, row)
     names = sorted(snapshot.nodes.get(node).name for node in fitting)
     return {
         "would": chosen,
@@ -98,7 +113,7 @@ def _places(context: DecisionContext, row: int) -> dict[str, Any]:
         "nodes": tuple(names[:_MOST_NAMED]),
         "refusals": tuple(
             PodRefusal(count=entry.count, what=entry.what, rule=entry.rule, detail=entry.detail)
-            for entry in told
+            for entry in (*refused, *of_pools)
             if entry.rule != RefusalRule.RESERVED
         ),
     }
@@ -109,8 +124,6 @@ def _new_node(context: DecisionContext, row: int) -> tuple[str | None, list[Refu
     engine = context.engine
     exempt = context.exempt(context.snapshot.pods.get(row))
     with engine.what_if() as trial:
-        if context.snapshot.pods.node_of[row] >= 0:
-            trial.uncount([row])
         placement = trial.place([row], exempt=[exempt], closed=context.closed)
         if placement.targets[0] != UNPLACED:
             return placement.claim_pool(0), []
