@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from karpool.cli.cluster_source import cluster_from
+from karpool.cli.inputs.cluster_source import cluster_from
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import Choices, decision_options
 from karpool.cli.options.group_options import group_options

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 import click
 
 from karpool.catalog.instance_types import Catalog
-from karpool.cli.cluster_source import ReadCluster, read_cluster
 from karpool.cli.errors import refuse_files, say
+from karpool.cli.inputs.cluster_source import ReadCluster, read_cluster
 from karpool.cli.options.brake_options import PAUSE_OPTION
 from karpool.cli.options.decision_options import read_time
 from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option

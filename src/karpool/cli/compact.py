@@ -14,10 +14,10 @@ from click.core import ParameterSource
 from karpool.catalog.notices import idle_discounts, unpriced_regions
 from karpool.catalog.price_sources import used_origins
 from karpool.catalog.pricing import node_price
-from karpool.cli.cluster_source import read_cluster
 from karpool.cli.completions import files
 from karpool.cli.errors import say, unknown_node
-from karpool.cli.live_cluster import Purpose, query_cluster
+from karpool.cli.inputs.cluster_source import read_cluster
+from karpool.cli.inputs.live_cluster import Purpose, query_cluster
 from karpool.cli.options.brake_options import HEALTH_OPTIONS, RATE_OPTIONS, drain_settings
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import read_time

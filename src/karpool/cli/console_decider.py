@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from karpool.cli.cluster_source import LoadedCluster, ReadCluster, decided_cluster
+from karpool.cli.inputs.cluster_source import LoadedCluster, ReadCluster, decided_cluster
 from karpool.cli.options.catalog_options import CatalogOpener
 from karpool.cli.options.decision_options import Choices
 from karpool.cluster.node_groups import GroupOptions

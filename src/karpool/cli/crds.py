@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from karpool.cli.errors import say
-from karpool.cli.live_cluster import query_target
+from karpool.cli.inputs.live_cluster import query_target
 from karpool.cli.options.input_options import KubeContext, kube_options
 from karpool.live.crds import SHARED, definitions
 from karpool.model.labels import GRACE_PERIOD

@@ -9,14 +9,14 @@ from typing import BinaryIO, Final
 import click
 import msgspec
 
-from karpool.cli.cluster_source import LoadedCluster, as_validated, cluster_from
 from karpool.cli.completions import files
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
+from karpool.cli.inputs.cluster_source import LoadedCluster, as_validated, cluster_from
+from karpool.cli.inputs.pool_change import with_pools
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import Choices, decision_options
 from karpool.cli.options.group_options import group_options
 from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.pool_change import with_pools
 from karpool.cli.progress import ReportProgress, progress
 from karpool.cluster.node_groups import GroupOptions
 from karpool.model.nodepool import NodePool

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace as changed
 
-from karpool.cli.cluster_source import ReadCluster, decided_cluster, read_cluster_of
-from karpool.cli.live_cluster import read_live
+from karpool.cli.inputs.cluster_source import ReadCluster, decided_cluster, read_cluster_of
+from karpool.cli.inputs.live_cluster import read_live
 from karpool.cli.options.catalog_options import CatalogOpener
 from karpool.cli.options.decision_options import Choices
 from karpool.cli.options.input_options import KubeContext

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from karpool.cli.cluster_source import LoadedCluster
+from karpool.cli.inputs.cluster_source import LoadedCluster
 from karpool.cli.options.decision_options import Choices
 from karpool.cli.progress import ReportProgress
 from karpool.disruption.plan import Plan

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from karpool.cli.cluster_source import LoadedCluster
+from karpool.cli.inputs.cluster_source import LoadedCluster
 from karpool.cli.options.decision_options import Choices
 from karpool.cluster.node_groups import GroupOptions
 from karpool.compaction.end_state import end_state

@@ -7,8 +7,8 @@ import click
 from msgspec.structs import replace
 
 from karpool.cli.check_output import CHECK_FORMATS, print_checks
-from karpool.cli.cluster_source import LoadedCluster, cluster_from
 from karpool.cli.errors import CONDITION_MET
+from karpool.cli.inputs.cluster_source import LoadedCluster, cluster_from
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import Choices, decision_options
 from karpool.cli.options.group_options import group_options

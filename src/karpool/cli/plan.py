@@ -7,11 +7,11 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from karpool.cli.cluster_source import cluster_from, cluster_name
 from karpool.cli.completions import words_or_files
 from karpool.cli.errors import FAILED, INTERRUPTED, say
 from karpool.cli.fail_if import fail_if_option, judged, metrics_help
 from karpool.cli.fleet import FleetWork, Member, members_of, plan_members
+from karpool.cli.inputs.cluster_source import cluster_from, cluster_name
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import Choices, decision_options
 from karpool.cli.options.group_options import group_options

@@ -114,7 +114,7 @@ def record(
     """
     import asyncio
 
-    from karpool.cli.live_cluster import target_of
+    from karpool.cli.inputs.live_cluster import target_of
     from karpool.kube.errors import ApiError
     from karpool.live.process import run_until_signalled
     from karpool.observability.logs import LogFormat, setup_logs

@@ -19,14 +19,14 @@ from karpool.catalog.sources import catalog_names, check_region, is_catalog_name
 from karpool.catalog.spot_history import read_spot_history
 from karpool.cli.completions import words_or_files
 from karpool.cli.errors import say
+from karpool.cli.inputs.recorded_input import check_recording, torn_words
+from karpool.cli.inputs.scenario_cluster import InitialCluster, groups_of
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import search_options
 from karpool.cli.options.group_options import group_options
 from karpool.cli.options.input_options import output_option
 from karpool.cli.options.option_types import Seed, Whole
 from karpool.cli.progress import progress
-from karpool.cli.recorded_input import check_recording, torn_words
-from karpool.cli.scenario_cluster import InitialCluster, groups_of
 from karpool.cluster.node_groups import NO_OPTIONS, GroupOptions
 from karpool.optimization.side_by_side import cores
 from karpool.recording.parts import holds_recording

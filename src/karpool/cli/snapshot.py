@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from karpool.cli.completions import files
-from karpool.cli.live_cluster import Purpose, read_live
+from karpool.cli.inputs.live_cluster import Purpose, read_live
 from karpool.cli.options.brake_options import PAUSE_OPTION
 from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options
 from karpool.cli.progress import progress

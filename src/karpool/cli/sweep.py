@@ -13,6 +13,7 @@ import yaml
 
 from karpool.cli.completions import words_or_files
 from karpool.cli.errors import INTERRUPTED, say
+from karpool.cli.inputs.recorded_input import torn_words
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import search_options
 from karpool.cli.options.group_options import group_options
@@ -20,7 +21,6 @@ from karpool.cli.options.input_options import output_option
 from karpool.cli.options.option_types import OneOf, Seed, Whole
 from karpool.cli.options.worker_options import Where, worker_options, workers_at
 from karpool.cli.progress import ReportProgress, progress
-from karpool.cli.recorded_input import torn_words
 from karpool.cli.simulate import BUNDLED, SPOT_HISTORY, OpenedScenario, open_scenario, open_text
 from karpool.cluster.node_groups import GroupOptions
 from karpool.recording.parts import holds_recording

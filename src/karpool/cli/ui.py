@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from karpool.cli.cluster_source import read_cluster_of
+from karpool.cli.inputs.cluster_source import read_cluster_of
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.decision_options import Choices, decision_options
 from karpool.cli.options.group_options import group_options
@@ -178,7 +178,7 @@ def _live_source(
     moves: bool,
 ) -> "Source":
     from karpool.cli.console_decider import ConsoleDecider
-    from karpool.cli.live_cluster import target_of
+    from karpool.cli.inputs.live_cluster import target_of
     from karpool.kube.kubeconfig import IN_CLUSTER
     from karpool.web.live_source import LiveSource
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace as changed
 
 from karpool.catalog.instance_types import Catalog
-from karpool.cli.cluster_source import as_validated, input_notices, read_cluster_of
+from karpool.cli.inputs.cluster_source import as_validated, input_notices, read_cluster_of
 from karpool.cli.options.catalog_options import CatalogOpener, of_kwok
 from karpool.cli.options.group_options import group_notices, idle_prices, sizes_in
 from karpool.cluster.node_groups import GroupOptions, with_group_shapes, with_groups

@@ -12,7 +12,7 @@ from karpool.catalog.instance_types import Catalog
 from karpool.catalog.notices import idle_discounts, unlisted_zones, unmet_labels, unpriced_regions
 from karpool.catalog.overlays import with_overlays
 from karpool.cli.errors import say
-from karpool.cli.live_cluster import Purpose, context_name, read_live
+from karpool.cli.inputs.live_cluster import Purpose, context_name, read_live
 from karpool.cli.options.catalog_options import CatalogOpener, of_kwok
 from karpool.cli.options.decision_options import Choices
 from karpool.cli.options.group_options import group_notices, idle_prices
