@@ -25,9 +25,8 @@ from karpool.cli.options.worker_options import Where
 from karpool.cluster.node_groups import GroupOptions
 from karpool.disruption.settings import DisruptionSettings
 from karpool.packing.options import Options
-from karpool.report.fleet_document import FleetRow, failed_row, fleet_document
+from karpool.report.fleet_document import ClusterBlockerPart, FleetRow, failed_row, fleet_document
 from karpool.report.fleet_table import print_fleet, warning_lines
-from karpool.report.plans.document import BlockerPart
 from karpool.report.terminal import Screen
 from karpool.wire.problems import InputError
 
@@ -219,8 +218,8 @@ def test_blockers_are_added_up_over_clusters() -> None:
             price_after=1.0,
             savings_per_hour=1.0,
             blockers=(
-                BlockerPart(code="PodDoNotDisrupt", price_per_hour=price, nodes=2),
-                BlockerPart(code=name, price_per_hour=0.1, nodes=1),
+                ClusterBlockerPart(code="PodDoNotDisrupt", price_per_hour=price, nodes=2),
+                ClusterBlockerPart(code=name, price_per_hour=0.1, nodes=1),
             ),
         )
 
@@ -232,6 +231,17 @@ def test_blockers_are_added_up_over_clusters() -> None:
         ("c", 0.1, 1, 1),
     ]
     assert (document.savings_per_hour, document.failed) == (2.0, 1)
+
+
+def test_what_is_held_at_no_known_price_is_worth_what_nobody_knows() -> None:
+    held = ClusterBlockerPart(code="NotManaged", price_per_hour=None, nodes=2)
+    part_known = ClusterBlockerPart(code="PodDoNotDisrupt", price_per_hour=0.5, nodes=1)
+    rows = [FleetRow(name="a", blockers=(held,)), FleetRow(name="b", blockers=(part_known, held))]
+    document = fleet_document(rows, datetime(2026, 1, 1, tzinfo=UTC), complete=True)
+    assert [(part.code, part.price_per_hour, part.nodes) for part in document.blockers] == [
+        ("PodDoNotDisrupt", 0.5, 1),
+        ("NotManaged", None, 4),
+    ]
 
 
 def test_sums_of_prices_that_nobody_knows_are_unknown() -> None:

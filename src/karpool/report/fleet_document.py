@@ -33,6 +33,14 @@ _NOTHING_TO_CHANGE: Final = frozenset(
 """Why nodes stay that are needed, or on their way."""
 
 
+class ClusterBlockerPart(DocumentPart, frozen=True, kw_only=True):
+    """What keeps money where it is in one cluster: the code of a reason, $/h if any of it is known, and its nodes."""
+
+    code: str
+    price_per_hour: float | None
+    nodes: int
+
+
 class FleetRow(DocumentPart, frozen=True, kw_only=True):
     """A cluster and what its plan comes to; `error` says why there is none."""
 
@@ -47,7 +55,7 @@ class FleetRow(DocumentPart, frozen=True, kw_only=True):
     evictions: int = 0
     steps: int = 0
     unpriced_nodes: int = 0
-    blockers: tuple[BlockerPart, ...] = ()
+    blockers: tuple[ClusterBlockerPart, ...] = ()
     """What keeps money where it is, by kind, the dearest first, in the measure that the fleet has."""
     measure: Measure = NODES
     stays: str = ""
@@ -59,7 +67,7 @@ class FleetRow(DocumentPart, frozen=True, kw_only=True):
 
 class FleetBlockerPart(DocumentPart, frozen=True, kw_only=True):
     code: str
-    price_per_hour: float
+    price_per_hour: float | None
     nodes: int
     clusters: int
 
@@ -87,7 +95,7 @@ class FleetDocument(DocumentPart, frozen=True, kw_only=True):
 
 def fleet_row(name: str, plan: PlanDocument) -> FleetRow:
     bound = plan.lower_bound
-    blockers = _keeping(plan.nodes) if bound is None else bound.blockers
+    blockers = _keeping(plan.nodes) if bound is None else tuple(map(_blocker, bound.blockers))
     stays, stays_nodes = _most_frequent(plan.nodes) if not plan.commands and not blockers else ("", 0)
     return FleetRow(
         name=name,
@@ -108,7 +116,11 @@ def fleet_row(name: str, plan: PlanDocument) -> FleetRow:
     )
 
 
-def _keeping(nodes: Iterable[NodeVerdict]) -> tuple[BlockerPart, ...]:
+def _blocker(part: BlockerPart) -> ClusterBlockerPart:
+    return ClusterBlockerPart(code=part.code, price_per_hour=part.price_per_hour, nodes=part.nodes)
+
+
+def _keeping(nodes: Iterable[NodeVerdict]) -> tuple[ClusterBlockerPart, ...]:
     """What keeps nodes, each counted for the first of its reasons; the dearest first."""
     kept: dict[str, list[NodeVerdict]] = {}
     for node in nodes:
@@ -116,10 +128,14 @@ def _keeping(nodes: Iterable[NodeVerdict]) -> tuple[BlockerPart, ...]:
         if node.step is None and code and code not in _NOTHING_TO_CHANGE:
             kept.setdefault(code, []).append(node)
     parts = [
-        BlockerPart(code=code, price_per_hour=_sum(node.price_per_hour for node in found), nodes=len(found))
+        ClusterBlockerPart(code=code, price_per_hour=_known(node.price_per_hour for node in found), nodes=len(found))
         for code, found in kept.items()
     ]
-    return tuple(sorted(parts, key=lambda part: (-part.price_per_hour, part.code)))
+    return tuple(sorted(parts, key=_dearest_first))
+
+
+def _dearest_first(part: ClusterBlockerPart | FleetBlockerPart) -> tuple[float, str]:
+    return -(part.price_per_hour or 0.0), part.code
 
 
 def _most_frequent(nodes: Iterable[NodeVerdict]) -> tuple[str, int]:
@@ -167,19 +183,19 @@ def _sum(prices: Iterable[float | None]) -> float:
 
 def _blockers(rows: Sequence[FleetRow]) -> list[FleetBlockerPart]:
     """What blocks, over all clusters; the dearest first."""
-    by_code: dict[str, list[BlockerPart]] = {}
+    by_code: dict[str, list[ClusterBlockerPart]] = {}
     for blocker in (blocker for row in rows for blocker in row.blockers):
         by_code.setdefault(blocker.code, []).append(blocker)
     parts = [
         FleetBlockerPart(
             code=code,
-            price_per_hour=_sum(one.price_per_hour for one in found),
+            price_per_hour=_known(one.price_per_hour for one in found),
             nodes=sum(one.nodes for one in found),
             clusters=len(found),
         )
         for code, found in by_code.items()
     ]
-    return sorted(parts, key=lambda part: (-part.price_per_hour, part.code))
+    return sorted(parts, key=_dearest_first)
 
 
 def to_json(document: FleetDocument) -> bytes:
