@@ -140,6 +140,16 @@ def test_a_pod_without_a_node_is_told_why_it_waits(page: Page) -> None:
     assert "cpu" in said
 
 
+def test_a_sheet_that_is_opened_as_another_closes_gets_its_answer_and_leads_back_to_none(page: Page) -> None:
+    explain(page, "{pod: karpool.live.fleet.podsByName.get('shop/waits')}")
+    page.evaluate(
+        "document.getElementById('sheet').close();"
+        "karpool.explain({pod: karpool.live.fleet.podsByName.get('shop/too-large')})"
+    )
+    expect(page.locator("#sheet .asked h3").first).to_have_text("Why does it wait?")
+    expect(page.locator("#sheet").get_by_role("button", name="Back")).to_have_count(0)
+
+
 def test_a_node_of_nobody_is_told_in_whole_sentences(page: Page) -> None:
     said = explain(page, "{node: karpool.live.fleet.byName.get('metal')}")
     assert "? $/h\n" in said

@@ -18,7 +18,8 @@ export class Explainer {
 
   /* `about`: {node}, {pod} or {pool}. */
   open(about) {
-    if (this.about) this.history.push(this.about);
+    if (this.sheet.open) this.history.push(this.about);
+    else this.history = [];
     this.show(about);
   }
 
@@ -34,9 +35,8 @@ export class Explainer {
   }
 
   closed() {
-    if (this.asking) this.asking.abort();
-    this.about = null;
-    this.history = [];
+    // It is told some time later: the sheet may have been opened again for something else.
+    if (!this.sheet.open && this.asking) this.asking.abort();
   }
 
   frame(title, ...parts) {
