@@ -15,7 +15,7 @@ from karpool.cli.inputs.cluster_source import ReadCluster, read_cluster
 from karpool.cli.options.brake_options import PAUSE_OPTION
 from karpool.cli.options.decision_options import read_time
 from karpool.cli.options.input_options import READS_LIVE, ClusterInput, cluster_options, output_option
-from karpool.cli.options.option_types import Whole
+from karpool.cli.options.option_types import Days, Whole
 from karpool.cli.progress import progress
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.settings import DisruptionSettings
@@ -23,12 +23,9 @@ from karpool.model.labels import BUDGETS
 from karpool.model.nodepool import NodePool
 from karpool.packing.options import Options
 from karpool.report.plans.document import to_json
-from karpool.wire.duration import parse_duration
 from karpool.wire.problems import InputError, suggestion
 
 UTC_NAME: Final = "UTC"
-_DAY: Final = timedelta(days=1)
-_LONGEST: Final = timedelta(days=366)
 _SUPPOSED: Final = 10
 """Nodes of each pool where the input holds no nodes: a percentage of none would be 0 at any time."""
 _NO_NODES: Final = (
@@ -54,23 +51,6 @@ EXIT STATUS
   1  the cluster does not answer, or does not let its pods and nodes be listed
   2  bad input; one line on standard error
 """
-
-
-class Days(click.ParamType[timedelta]):
-    """A length of time such as 7d or 36h."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        text = str(value)
-        days = text.removesuffix("d")
-        try:
-            length = int(days) * _DAY if text.endswith("d") and days.isascii() else parse_duration(text).delta
-        except (ValueError, OverflowError):
-            length = None
-        if length is None or not timedelta(0) < length <= _LONGEST:
-            self.fail(f"{value!r} is not a length of time up to 366d; write something like 7d or 36h", param, ctx)
-        return length
 
 
 class Zone(click.ParamType[tzinfo]):

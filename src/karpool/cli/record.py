@@ -15,7 +15,7 @@ from karpool.catalog.pricing import node_price
 from karpool.cli.errors import FAILED
 from karpool.cli.options.catalog_options import CatalogOpener, catalog_options
 from karpool.cli.options.input_options import KubeContext, kube_options
-from karpool.cli.options.option_types import Length
+from karpool.cli.options.option_types import Days
 from karpool.cli.progress import ReportProgress, progress
 from karpool.model.objects import Objects
 from karpool.recording.prices import prices_of
@@ -83,7 +83,7 @@ class RotationLimit(click.ParamType["int | timedelta"]):
 
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--for", "length", metavar="DURATION", type=Length(), help="Stop after this long.  [default: never]")
+@click.option("--for", "length", metavar="DURATION", type=Days(), help="Stop after this long.  [default: never]")
 @click.option(
     "--rotate",
     "limits",
@@ -119,8 +119,6 @@ def record(
     from karpool.live.process import run_until_signalled
     from karpool.observability.logs import LogFormat, setup_logs
 
-    if length is not None and not length:
-        raise InputError.at("--for", "is no time at all; write something like 24h")
     target = target_of(kube)
     lease = (lease_namespace, lease_name)
     recorder = _Recorder(target, file, _rotation(limits), length, partial(_prices, catalog_opener), lease)

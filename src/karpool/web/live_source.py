@@ -61,11 +61,14 @@ class WatchedCluster(ClusterCaches):
 
     async def complete(self) -> None:
         """Wait until everything is there that the cluster shows; raises an ApiError if that is too little."""
-        while set(self.unsynced()) - self.missing.keys():
+        while True:
+            # All that is not there yet may have been refused by now, and what is needed with it.
             for resource in REQUIRED:
                 if resource.plural in self.missing:
                     problem = self.missing[resource.plural].problem
                     raise CannotReadError(resource, ForbiddenError(403, "Forbidden", problem))
+            if not set(self.unsynced()) - self.missing.keys():
+                break
             await asyncio.sleep(_LOOK_SECONDS)
         # What was read last is applied in the next turn of the loop.
         await asyncio.sleep(0)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from karpool.report.costs.costs import Grouping
 
 _WHOLE: Final = 100
+_DAY: Final = timedelta(days=1)
+_LONGEST: Final = timedelta(days=366)
 """Per cent."""
 
 
@@ -119,6 +121,23 @@ class Length(click.ParamType[timedelta]):
             length = None
         if length is None or length < timedelta(0):
             self.fail(f"{value!r} is not a length of time; write something like 3m, or 0s for none", param, ctx)
+        return length
+
+
+class Days(click.ParamType[timedelta]):
+    """A length of time such as 7d or 36h."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        text = str(value)
+        days = text.removesuffix("d")
+        try:
+            length = int(days) * _DAY if text.endswith("d") and days.isascii() else parse_duration(text).delta
+        except (ValueError, OverflowError):
+            length = None
+        if length is None or not timedelta(0) < length <= _LONGEST:
+            self.fail(f"{value!r} is not a length of time up to 366d; write something like 7d or 36h", param, ctx)
         return length
 
 
