@@ -19,6 +19,7 @@ from karpool.live.patches import Json, merge_patch, target
 from karpool.live.resources import NODE_CLAIMS, NODE_POOLS, NODES, PODS
 from karpool.model.labels import EVICTED_FROM, MANAGED_BY
 from karpool.model.nodepool import NodeClaim
+from karpool.wire.merge_patch import merged
 
 R = TypeVar("R")
 
@@ -76,6 +77,8 @@ class Writer:
                 )
                 self._feeds.by_kind[kind].record_write(patched)
                 version = patched.metadata.resource_version
+                # Lists are written whole: a later run must not bring back what this one changed.
+                current = merged(current, patch)
 
     async def has_claim(self, name: str) -> bool:
         """Whether the API server has a NodeClaim, whatever is cached."""
