@@ -62,7 +62,7 @@ def in_a_shell(text: str, desk: Path, variables: Mapping[str, str]) -> Done:
 
 @contextmanager
 def served(command: Command, desk: Path, variables: Mapping[str, str]) -> Iterator[str]:
-    """What `run`, `compact` or `ui` serves, ready; then it is stopped as a kubelet does it, and must end well.
+    """What `run`, `compact` or `ui` serves, ready, or what `record` writes; then it is stopped as a kubelet does it, and must end well.
 
     Ports are free ones of this machine: that is all that differs from what is shown.
     """
@@ -81,7 +81,10 @@ def served(command: Command, desk: Path, variables: Mapping[str, str]) -> Iterat
     program = Program(script, log, environment={**variables, **addresses})
     program.start()
     try:
-        program.wait_until_healthy(f"http://127.0.0.1:{port}{'/' if of_page else '/readyz'}")
+        if command.words[1] == "record":
+            eventually(lambda: '"event":"recording"' in log.read_text())
+        else:
+            program.wait_until_healthy(f"http://127.0.0.1:{port}{'/' if of_page else '/readyz'}")
         if UI in text:
             eventually(lambda: asked(f"127.0.0.1:{page}")[0] == http.HTTPStatus.OK)
         yield f"127.0.0.1:{port}"
