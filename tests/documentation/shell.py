@@ -62,7 +62,7 @@ def in_a_shell(text: str, desk: Path, variables: Mapping[str, str]) -> Done:
 
 @contextmanager
 def served(command: Command, desk: Path, variables: Mapping[str, str]) -> Iterator[str]:
-    """What `run`, `compact` or `ui` serves, ready, or what `record` writes; then it is stopped as a kubelet does it, and must end well.
+    """What `run`, `compact` or `ui` serves, ready, or `record` while it writes; stopped as a kubelet does it.
 
     Ports are free ones of this machine: that is all that differs from what is shown.
     """
