@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -248,6 +249,7 @@ async def beside(nodes: int, pods: int, pages: int, seconds: float, rounds: int)
     with tempfile.TemporaryDirectory() as folder, ControlPlane(programs, Path(folder)) as plane:
         async with Client(find_target(kubeconfig=plane.kubeconfig())) as client:
             cluster = LiveCluster(client, nodes, pods // nodes)
+            tell(f"making {nodes:,} nodes and {pods:,} pods")
             await cluster.make()
             plane.start_controller_manager("--node-monitor-grace-period=24h")
             plane.start_scheduler()
@@ -259,6 +261,11 @@ async def beside(nodes: int, pods: int, pages: int, seconds: float, rounds: int)
             for task in (heartbeats, changes):
                 task.cancel()
     return {"nodes": nodes, "pods": pods, **figures, **load_of_machine()}
+
+
+def tell(progress: str) -> None:
+    """Say how far the run has come, apart from its figures."""
+    print(progress, file=sys.stderr, flush=True)
 
 
 async def label_pods(client: Client, rate: float) -> None:
@@ -281,9 +288,12 @@ async def watched(plane: ControlPlane, pages: int, seconds: float, rounds: int) 
 
     alone, beside, read = list[Figures](), list[Figures](), list[Figures]()
     try:
+        tell("waiting for the first decision")
         await until(decided, "the first decision")
-        for _ in range(rounds):
+        for number in range(1, rounds + 1):
+            tell(f"round {number} of {rounds}: {seconds:g} s without pages")
             alone.append(await passes_of(running, seconds))
+            tell(f"round {number} of {rounds}: {seconds:g} s beside {pages} pages")
             async with reading(f"http://127.0.0.1:{port}/", pages) as figures:
                 # What opening pages costs is paid once; what counts is how it is to have them open.
                 await asyncio.sleep(SETTLING_SECONDS)

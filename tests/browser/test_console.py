@@ -239,7 +239,9 @@ def test_costs_are_shared_by_namespace_workload_and_label(opened: Opened) -> Non
     page.get_by_role("button", name="By label").click()
     page.get_by_label("Label to group by").fill("app")
     page.keyboard.press("Enter")
-    expect(rows.filter(has_text="checkout")).to_have_count(1, timeout=PATIENCE)
+    # The rows of workloads, which are shown until then, name their kinds.
+    expect(rows.filter(has_text="Deployment")).to_have_count(0, timeout=PATIENCE)
+    expect(rows.filter(has_text="checkout")).to_have_count(1)
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as CSV").click()
     head, *lines = saved.value.path().read_text().splitlines()
