@@ -1,7 +1,8 @@
 # make setup   the virtual environment in .venv, with the kernels compiled
 # make demo    what Karpool does, on a cluster in memory; writes karpool-demo.html
 # make quick   the tests that need no cluster and little time: under two minutes, to be run all the time
-# make test    every check there is; its last lines say what it skipped
+# make test    what must hold before a change is merged; its last lines say what it skipped, and what it left for others
+# make test-long   what takes minutes: a newcomer's whole way, the image, large consoles, sweeps of the documentation
 # make test-nightly   property tests with new examples, sixty times as many, and a month of Jobs; over half an hour
 # make robustness     10,000 random fault schedules on virtual clusters, every history checked; about half an hour
 # make conformance    Karpenter's own end-to-end suites, against Karpool; hours. Writes docs/conformance.md
@@ -27,11 +28,13 @@ COMPILE_KERNELS := if [ -e $(KERNELS)/__main__.py ]; then $(BIN)/python -m karpo
 # Tests add what they skip; `make test` prints it at its end.
 SKIP_LIST := $(VENV)/skipped-tests
 WITH_SKIP_LIST := KARPOOL_SKIP_LIST=$(SKIP_LIST)
+SLOW := 'slow and not kubernetes and not ray and not long'
+LIVE := 'kubernetes and not long'
 
 BENCHMARKS := loading scheduling scan plan 'order --clusters 5' 'quality --clusters 2' 'applied --clusters 1' 'foresight --clusters 1' simulation \
 	'recording --nodes 200' 'grace --length 1h' 'console --seconds 5' 'clouds --nodes 12 --effort 0' 'sweep --settings 2 --seeds 1'
 
-.PHONY: setup demo quick test test-nightly robustness conformance test-matrix bench bench-live bench-peers docs release clean
+.PHONY: setup demo quick test test-long test-nightly robustness conformance test-matrix bench bench-live bench-peers docs release clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -54,7 +57,6 @@ test: setup $(DOCS_STAMP)
 	@scripts/ensure-chromium
 # Exit code 3: it cannot be had, and the tests that need it are skipped.
 	@scripts/ensure-promtool >/dev/null || [ $$? -eq 3 ]
-	@scripts/ensure-bare-root >/dev/null || [ $$? -eq 3 ]
 	@scripts/ensure-shells >/dev/null || [ $$? -eq 3 ]
 # Without Go, or if the build fails (exit code 3), the tests that need a real API server are skipped, and say so.
 	@scripts/ensure-helm >/dev/null || [ $$? -eq 3 ]
@@ -68,19 +70,32 @@ test: setup $(DOCS_STAMP)
 	@rm -f $(SKIP_LIST)
 # File by file, so that what the tests of a file share is worked out once.
 	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 --dist loadfile -q -m 'not kubernetes and not slow'
-	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 --dist loadfile -q -m 'slow and not kubernetes and not ray'
+# Browsers and processes share the machine with other tests: what failed may try again, alone; both results are printed.
+	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 --dist loadfile -q -m $(SLOW) || \
+		$(BIN)/pytest -q -m $(SLOW) --last-failed --last-failed-no-failures none
 # A driver of Ray can crash in threads of its own, and takes whatever shares its process with it: that, and only that,
 # is tried again.
 	$(WITH_SKIP_LIST) $(BIN)/pytest -q -m ray || { [ $$? -gt 128 ] && $(BIN)/pytest -q -m ray; }
-# Five real processes per worker share the machine with the tests: what failed may try again, alone.
-	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m kubernetes || \
-		$(BIN)/pytest -q -m kubernetes --last-failed --last-failed-no-failures none
+# Five real processes per worker do, too.
+	$(WITH_SKIP_LIST) $(BIN)/pytest -n 2 -q -m $(LIVE) || \
+		$(BIN)/pytest -q -m $(LIVE) --last-failed --last-failed-no-failures none
 	$(BIN)/python scripts/robustness --count 200
 	@[ -s $(SKIP_LIST) ] && { echo "SKIPPED, and therefore not tested:"; cat $(SKIP_LIST); } || echo "Skipped: nothing"
+	@echo "Left for make test-long, test-nightly, robustness and conformance: what takes minutes, or hours"
 
 quick: setup
 	@$(COMPILE_KERNELS)
 	$(BIN)/pytest -n 2 --dist loadfile -q -m 'not kubernetes and not slow'
+
+test-long: setup
+	@$(COMPILE_KERNELS)
+	@scripts/ensure-chromium
+	@scripts/ensure-promtool >/dev/null || [ $$? -eq 3 ]
+	@scripts/ensure-bare-root >/dev/null || [ $$? -eq 3 ]
+	@scripts/ensure-helm >/dev/null || [ $$? -eq 3 ]
+	@scripts/ensure-kubectl >/dev/null || [ $$? -eq 3 ]
+	@scripts/ensure-kubernetes >/dev/null || [ $$? -eq 3 ]
+	$(BIN)/pytest -n 2 --dist loadfile -q -m long
 
 # SEED repeats a run: make test-nightly SEED=1234
 test-nightly: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')

@@ -138,7 +138,12 @@ def patient() -> Iterator[None]:
 
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("shown", [30, 300, 3000], indirect=True, ids="{} nodes".format)
+@pytest.mark.parametrize(
+    "shown",
+    [30, *(pytest.param(size, marks=pytest.mark.long) for size in (300, 3000))],
+    indirect=True,
+    ids="{} nodes".format,
+)
 def test_every_view_of_a_large_cluster_can_be_read_and_used(
     browser: Browser, shown: str, window: str, request: pytest.FixtureRequest
 ) -> None:
@@ -155,6 +160,7 @@ def test_every_view_of_a_large_cluster_can_be_read_and_used(
     page.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("shown", [10_000], indirect=True, ids="{} nodes".format)
 def test_the_fleet_of_a_very_large_cluster_can_be_searched_and_zoomed(browser: Browser, shown: str) -> None:

@@ -19,7 +19,7 @@ NOT_EXECUTED: Final = {
     r"uvx --from dist/.*": "tests/packaging/test_installers.py does it with a wheel of these sources",
     r"pipx install dist/.*": "tests/packaging/test_installers.py does it with a wheel of these sources",
     r"python3 -m venv ~/karpool && .*": "tests/live/test_newcomer.py does it on a bare Debian",
-    r"scripts/ensure-bare-root": "makes a whole Debian; `make test` begins with it",
+    r"scripts/ensure-bare-root": "makes a whole Debian; `make test-long` begins with it",
     r"karpool plan --fleet .* --on ray://.*": "needs a Ray cluster; tests/workers has one",
     r"karpool simulate churn --seeds 20": "takes minutes; with fewer seeds, and other scenarios, it is executed",
     r"karpool sweep cluster\.json\.zst .*": "takes minutes; tests/cli/test_sweep.py sweeps a snapshot for less long",

@@ -32,7 +32,16 @@ LOOKED_AT = [command for command in COMMANDS if reason(command.text, ONLY_LOOKED
 
 
 def of(*commands: Command) -> Callable[[Callable[..., None]], pytest.MarkDecorator]:
-    return pytest.mark.parametrize("command", commands, ids=lambda command: f"{command.page}:{command.line}")
+    every = [
+        pytest.param(one, id=f"{one.page}:{one.line}", marks=[pytest.mark.long] * takes_minutes(one))
+        for one in commands
+    ]
+    return pytest.mark.parametrize("command", every)
+
+
+def takes_minutes(command: Command) -> bool:
+    """Whether it is a sweep of many simulations, or reads what such a sweep has left."""
+    return "sweep" in command.words or "workday.json" in command.words
 
 
 def options_of(words: Sequence[str]) -> Iterator[tuple[str, set[str]]]:

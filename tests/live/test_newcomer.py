@@ -76,7 +76,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(WALK_SECONDS)
 def test_from_nothing_to_a_controller_with_a_dashboard(running_cluster: ControlPlane, tmp_path: Path) -> None:
     prometheus_program()
@@ -207,7 +207,7 @@ async def expect_a_dry_run(root: Root, trial: Trial, folder: Path) -> None:
             assert program.running, program.log.read_text()
             return bool(journal(journals, "Decision"))
 
-        await trial.until("it is decided", decided, seconds=120)
+        await trial.until("it is decided", decided, seconds=300)
     assert all(decision["dryRun"] for decision in journal(journals, "Decision"))
     assert [claim.name for claim in await trial.claims()] == ["large"]
 

@@ -12,6 +12,7 @@ NO_INDEX = 3
 """The exit status of the script where the index does not answer."""
 
 
+@pytest.mark.long
 def test_the_table_of_wheels_is_what_the_index_says() -> None:
     command = [sys.executable, ROOT / "scripts" / "wheels", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
