@@ -3,8 +3,8 @@
 Only labels that some rule mentions count, so that a serial number among a node's labels does not make it unique.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from karpool.model.scheduling import Taint, Toleration, untolerated
 
 Mask = npt.NDArray[np.uint8]
 ABSENT, UNSEEN = 0, -1
+_FEW: Final = 4
+"""So few shapes are judged one by one: those of new nodes, mostly."""
 
 
 class ShapeTable(ColumnTable):
@@ -36,6 +38,8 @@ class ShapeTable(ColumnTable):
         # No pod has to mention the system for it to matter.
         self.keys: dict[str, int] = {OS: 0}
         self.values: list[dict[str, int]] = [{}]
+        self._names: list[list[str]] = [[]]
+        """By number less one, the values of each key."""
         self.ids: dict[tuple[tuple[int, ...], int], int] = {}
         self.taint_sets: dict[tuple[Taint, ...], int] = {}
         self._judged = self._signatures = self._filters = 0
@@ -56,6 +60,7 @@ class ShapeTable(ColumnTable):
                 if key not in self.keys and (hosts or key != HOSTNAME):
                     self.keys[key] = len(self.keys)
                     self.values.append({})
+                    self._names.append([])
         return len(self.keys) > before
 
     def forget(self) -> None:
@@ -78,7 +83,13 @@ class ShapeTable(ColumnTable):
         return shape
 
     def _value(self, column: int, value: str | None) -> int:
-        return ABSENT if value is None else self.values[column].setdefault(value, len(self.values[column]) + 1)
+        if value is None:
+            return ABSENT
+        known = self.values[column]
+        if value not in known:
+            known[value] = len(known) + 1
+            self._names[column].append(value)
+        return known[value]
 
     def judge(self, signatures: list[Signature], filters: list[NodeFilter]) -> None:
         """Work out what is not known yet about which shapes suit which rules."""
@@ -131,8 +142,7 @@ class ShapeTable(ColumnTable):
             # Hostnames that pods ask for are evaluated node by node, unless some other rule mentions hostnames.
             if key in self.keys:
                 column = self.keys[key]
-                table = _lookup(allowed, self.values[column])
-                mask &= table[self.columns[first : self.size, column]]
+                mask &= _allowed(allowed, self._names[column], self.columns[first : self.size, column])
         return mask
 
     def _tolerates(self, tolerations: tuple[Toleration, ...], first: int, *, hard_only: bool = False) -> Mask:
@@ -140,9 +150,15 @@ class ShapeTable(ColumnTable):
         return np.array(table or [True], dtype=np.uint8)[self.taints[first : self.size]]
 
 
-def _lookup(allowed: Requirement, values: Mapping[str, int]) -> Mask:
-    table = np.zeros(len(values) + 1, dtype=np.uint8)
-    table[ABSENT] = allowed.absent
-    for value, number in values.items():
-        table[number] = allowed.has(value)
-    return table
+def _allowed(allowed: Requirement, names: Sequence[str], numbers: Array) -> Mask:
+    """Which of some values, by their numbers, are allowed; each is looked at once, and no others are."""
+    if len(numbers) <= _FEW:
+        return np.array([_has(allowed, names, number) for number in numbers.tolist()], dtype=np.uint8)
+    table = np.zeros(len(names) + 1, dtype=np.uint8)
+    for number in np.unique(numbers).tolist():
+        table[number] = _has(allowed, names, number)
+    return table[numbers]
+
+
+def _has(allowed: Requirement, names: Sequence[str], number: int) -> bool:
+    return allowed.absent if number == ABSENT else allowed.has(names[number - 1])

@@ -33,6 +33,7 @@ from karpool.disruption.policies_in_force import Policies
 from karpool.disruption.repair.breaker import PoolHealth
 from karpool.disruption.repair.diagnosis import UnhealthyCondition
 from karpool.disruption.settings import DisruptionSettings
+from karpool.model.labels import ARCH
 from karpool.model.node_group import NodeGroup
 from karpool.model.nodepool import NodePool
 from karpool.model.pod import Pod
@@ -233,6 +234,7 @@ class DecisionContext:
             cost=cost,
             eviction_cost=sum(costs),
             by_ratio=(-savings_ratio(node.price, cost), node.name),
+            arch=node.state.labels.get(ARCH, ""),
         )
 
     def movers(self, candidate: Candidate) -> list[int]:

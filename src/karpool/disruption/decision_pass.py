@@ -125,8 +125,9 @@ class DecisionPass:
         """Candidates in order, as many of each pool as its budgets allow."""
         left: dict[str, int] = {}
         kept: list[Candidate] = []
+        limited = bool(self.context.policies.rates)
         for candidate in candidates:
-            if candidate.pool is None or self._over_rate(candidate, kept, cause):
+            if candidate.pool is None or (limited and self._over_rate(candidate, kept, cause)):
                 continue
             name = candidate.pool_name
             if name not in left:
@@ -143,8 +144,6 @@ class DecisionPass:
         chooses some, and asks for these.
         """
         rates = self.context.policies.rates
-        if not rates:
-            return False
         rows = [node.row for node in (*kept, candidate)]
         pods = self.context.evictions(rows) if cause is Cause.EMPTY else {}
         return rates.refusal(len(rows), pods) is not None

@@ -17,6 +17,7 @@ from karpool.model.labels import HOSTNAME
 from karpool.model.operating_systems import needs_windows
 from karpool.model.requirements import ANY, Requirement, Requirements
 from karpool.model.scheduling import untolerated
+from karpool.packing.host_table import HostTable
 from karpool.packing.kernels.columns import UNSET
 from karpool.packing.kernels.memory import ragged_arrays
 from karpool.packing.options import Options
@@ -80,19 +81,8 @@ class TableCache:
 
     def judge_hosts(self) -> None:
         """Mark the nodes that pods ask for by host name."""
-        nodes, hosts = self.snapshot.nodes, self._host_requirements
-        if not hosts:
-            return
-        self.host_ok = np.zeros((len(hosts), max(1, len(nodes.states))), dtype=np.uint8)
-        rows = [(nodes.get(row).labels[HOSTNAME], row) for row in nodes.rows.values()]
-        by_host: dict[str, list[int]] = {}
-        for host, row in rows:
-            by_host.setdefault(host, []).append(row)
-        for number, allowed in enumerate(hosts):
-            if allowed.complement:
-                self.host_ok[number, [row for host, row in rows if allowed.has(host)]] = 1
-            else:
-                self.host_ok[number, [row for host in allowed.values for row in by_host.get(host, ())]] = 1
+        if self._host_requirements:
+            self.host_ok = self._hosts.marked(self.snapshot.nodes)
 
     def _judge_signatures(self, signatures: list[Signature]) -> None:
         pools, size = self.pools.templates, max(1, len(signatures))
@@ -115,6 +105,7 @@ class TableCache:
                 self.tolerates[number, pool] = untolerated(template.taints, signature.tolerations) is None and (
                     needs_windows(signature.requirements) or not windows[pool]
                 )
+        self._hosts = HostTable(self._host_requirements)
 
     def _judge_classes(self) -> None:
         domains = self.snapshot.topology.domains

@@ -27,6 +27,7 @@ class Candidate(NamedTuple):
     cost: float
     eviction_cost: float
     by_ratio: tuple[float, str]
+    arch: str = ""
 
     @property
     def empty(self) -> bool:

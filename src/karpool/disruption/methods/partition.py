@@ -5,7 +5,6 @@ from collections.abc import Hashable, Sequence
 
 from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.settings import Partition
-from karpool.model.labels import ARCH
 from karpool.model.nodepool import NodePool, as_requirements
 
 
@@ -19,10 +18,12 @@ def bins(
     """
     members_of: dict[Hashable, list[Candidate]] = defaultdict(list)
     pools = {candidate.pool.name: candidate.pool for candidate in candidates if candidate.pool is not None}
-    kinds = {name: name if len(pools) == 1 else _kind_of(pool, partition) for name, pool in pools.items()}
+    # Kinds are large values: each has a number, so that nobody compares them for every node.
+    numbers: dict[Hashable, int] = {}
+    kinds = {name: numbers.setdefault(_kind_of(pool, partition), len(numbers)) for name, pool in pools.items()}
     for candidate in candidates:
         whole = partition is Partition.NONE or candidate.pool is None
-        bin_ = () if whole else (candidate.state.labels.get(ARCH, ""), kinds[candidate.pool_name])
+        bin_ = () if whole else (candidate.arch, kinds[candidate.pool_name])
         members_of[bin_].append(candidate)
     ordered = sorted(members_of.values(), key=lambda members: -len(members))
     if kept is None:
