@@ -31,8 +31,6 @@ class BlockingPods:
     ) -> None:
         """`groups`: node groups by name, whose autoscalers have rules of their own."""
         self._groups = groups
-        self._kept: Array = np.full(0, _UNKNOWN, dtype=np.int8)
-        """By row of a pod: whether it keeps a node of a group."""
         self._snapshot = snapshot
         self._pdbs = pdbs
         self._now = now
@@ -40,23 +38,38 @@ class BlockingPods:
         self._restricted: Array = np.full(0, _UNKNOWN, dtype=np.int8)
         """By label set: whether a PodDisruptionBudget keeps some pods with these labels."""
         self._block_of: dict[int, tuple[Pod, Reason | None]] = {}
-        self._by_node: dict[int, list[tuple[Pod, Reason]]] | None = None
+        self._autoscaler_says: dict[int, tuple[Pod, NodeGroup, Reason | None]] = {}
+        self._by_node: dict[int, list[tuple[Pod, Reason]]] = {}
+        self._seen = _UNKNOWN
+        """The number of the last change of a node that is in `_by_node`."""
+        self._current = False
 
     def forget(self) -> None:
         """Look again: the snapshot has changed."""
-        self._by_node = None
+        self._current = False
 
     def by_node(self) -> dict[int, list[tuple[Pod, Reason]]]:
         """By row of a node: the pods that block, and why."""
-        if self._by_node is None:
-            self._by_node = {}
+        if not self._current:
+            self._current = True
             pods = self._snapshot.pods
-            for row in self._suspects():
+            for row in self._suspects(self._pods_of_changed_nodes()):
                 pod = pods.get(row)
                 reason = None if self._expected(pod) else self._block(row, pod)
                 if reason is not None:
                     self._by_node.setdefault(int(pods.node_of[row]), []).append((pod, reason))
         return self._by_node
+
+    def _pods_of_changed_nodes(self) -> Array:
+        """Rows of the pods of nodes of which, or of whose pods, something has changed; they are looked at again."""
+        pods, nodes = self._snapshot.pods, self._snapshot.nodes
+        seen, self._seen = self._seen, nodes.changes
+        if seen == _UNKNOWN:
+            return np.flatnonzero(pods.node_of[: len(pods.objects)] >= 0)
+        changed = np.flatnonzero(nodes.changed[: len(nodes.states)] > seen).tolist()
+        for node in changed:
+            self._by_node.pop(node, None)
+        return np.array(sorted(row for node in changed for row in self._snapshot.pods_on(node)), dtype=np.int64)
 
     def _block(self, row: int, pod: Pod) -> Reason | None:
         known = self._block_of.get(row)
@@ -69,33 +82,28 @@ class BlockingPods:
         """Why the autoscaler of its node's group keeps the node for a pod, if it does."""
         state = self._snapshot.nodes.get(int(self._snapshot.pods.node_of[row])) if self._groups else None
         group = None if state is None else self._groups.get(state.group)
-        return None if group is None else autoscaler_block(pod, group, self._pdbs)
+        if group is None:
+            return None
+        known = self._autoscaler_says.get(row)
+        if known is None or known[0] is not pod or known[1] is not group:
+            known = self._autoscaler_says[row] = (pod, group, autoscaler_block(pod, group, self._pdbs))
+        return known[2]
 
-    def _suspects(self) -> list[int]:
-        """Rows of bound pods that may block: do-not-disrupt, or labels that some budget does not let go."""
+    def _suspects(self, rows: Array) -> list[int]:
+        """Those of some bound pods that may block: do-not-disrupt, or labels that some budget does not let go."""
         pods = self._snapshot.pods
-        size = len(pods.objects)
-        bound, labels = pods.node_of[:size] >= 0, pods.labels_of[:size]
-        examples: Array = np.full(len(self._snapshot.topology.label_sets), -1, dtype=np.int64)
-        rows = np.flatnonzero(bound)
-        examples[labels[rows]] = rows
-        restricted = self._restricted = grown(self._restricted, (len(examples),), _UNKNOWN)
-        for number in np.flatnonzero((examples >= 0) & (restricted[: len(examples)] == _UNKNOWN)).tolist():
-            restricted[number] = not self._pdbs.open_to_all(pods.get(int(examples[number])))
-        suspect = (restricted[labels] == 1) | (pods.protected[:size] != 0) | self._kept_by_autoscalers(bound)
-        return np.flatnonzero(bound & suspect).tolist()
+        labels = pods.labels_of[rows]
+        restricted = self._restricted = grown(
+            self._restricted, (len(self._snapshot.topology.label_sets),), fill=_UNKNOWN
+        )
+        unknown, examples = np.unique(labels[restricted[labels] == _UNKNOWN], return_index=True)
+        for number, row in zip(unknown.tolist(), rows[restricted[labels] == _UNKNOWN][examples].tolist(), strict=True):
+            restricted[number] = not self._pdbs.open_to_all(pods.get(row))
+        suspect = (restricted[labels] == 1) | (pods.protected[rows] != 0)
+        if self._groups:
+            suspect |= np.fromiter((self._kept(row) for row in rows.tolist()), dtype=np.bool_, count=len(rows))
+        return [int(row) for row in rows[suspect].tolist()]
 
-    def _kept_by_autoscalers(self, bound: Array) -> Array:
-        """Which bound pods the autoscaler of a group would not move."""
-        pods, nodes = self._snapshot.pods, self._snapshot.nodes
-        kept: Array = np.zeros(len(bound), dtype=np.bool_)
-        if not self._groups:
-            return kept
-        grouped = np.array([state is not None and bool(state.group) for state in nodes.states], dtype=np.bool_)
-        here = np.flatnonzero(bound)
-        here = here[grouped[pods.node_of[here]]]
-        judged = self._kept = grown(self._kept, (len(bound),), _UNKNOWN)
-        for row in here[judged[here] == _UNKNOWN].tolist():
-            judged[row] = self._autoscaler_block(row, pods.get(row)) is not None
-        kept[here] = judged[here] == 1
-        return kept
+    def _kept(self, row: int) -> bool:
+        """Whether the autoscaler of a group would not move a bound pod."""
+        return self._autoscaler_block(row, self._snapshot.pods.get(row)) is not None
