@@ -34,6 +34,8 @@ from karpool.packing.engine import Engine
 
 METHODS: Final[tuple[DisruptionMethod, ...]] = (repair, emptiness, static_drift, drift, multi_node, single_node)
 """In the order in which they get their chance."""
+UNAVOIDABLE: Final[tuple[DisruptionMethod, ...]] = METHODS[: METHODS.index(multi_node)]
+"""Those that come before anything is consolidated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,9 @@ def decide_again(
         return [revalidate(command, context) for command in commands]
 
 
-def first_commands(decision_pass: DecisionPass) -> tuple[Command, ...]:
+def first_commands(decision_pass: DecisionPass, methods: Sequence[DisruptionMethod] = METHODS) -> tuple[Command, ...]:
     """The commands of the first method that has any."""
-    for method in METHODS:
+    for method in methods:
         commands = method(decision_pass)
         if commands:
             return commands

@@ -1,7 +1,7 @@
 """A whole plan: one step after the other, each on the cluster that the step before leaves."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -19,8 +19,8 @@ from karpool.disruption.candidates.candidate import Candidate
 from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.decide import first_commands
-from karpool.disruption.decision_pass import DecisionPass
+from karpool.disruption.decide import METHODS, first_commands
+from karpool.disruption.decision_pass import DecisionPass, DisruptionMethod
 from karpool.disruption.fleet_search.global_search import search_eviction_price
 from karpool.disruption.fleet_search.plan_summary import CurvePoint, LowerBound, curve_of
 from karpool.disruption.fleet_search.straight_way import has_detours, search_for_end
@@ -155,7 +155,7 @@ class Planner:
         self._bound = self._lower_bound() if bound else None
         today = [context.candidate(row) for row in context.rows()]
         drifts = {node.name: context.drift(node) for node in today}
-        faults = {node.candidate.name: node.diagnosis for node in self._pass().repairs() if node.diagnosis}
+        faults = {node.candidate.name: node.diagnosis for node in self.decision_pass().repairs() if node.diagnosis}
         pods_today = self._pods_today()
         requested = {node.name: self._requested(node.row) for node in today}
         unschedulable = why_unschedulable(context)
@@ -163,7 +163,7 @@ class Planner:
         if most_steps is None or len(self.steps) < most_steps:
             self._straighten()
         removed = {name: step for step in self.steps for name in step.command.nodes}
-        last = self._pass()
+        last = self.decision_pass()
         if most_steps is None or len(self.steps) < most_steps:
             first_commands(last)
         fates = []
@@ -194,14 +194,23 @@ class Planner:
             lower_bound=self._bound,
         )
 
-    def walk(self, most_steps: int | None = None) -> None:
-        """Take step after step, and ask nothing else."""
+    def walk(
+        self,
+        most_steps: int | None = None,
+        *,
+        methods: Sequence[DisruptionMethod] = METHODS,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Take step after step, and ask nothing else; whether that went on to the end, or `stop` ended it."""
         while most_steps is None or len(self.steps) < most_steps:
-            commands = first_commands(self._pass())
+            if stop():
+                return False
+            commands = first_commands(self.decision_pass(), methods)
             if not commands:
                 break
             for command in commands[: None if most_steps is None else most_steps - len(self.steps)]:
-                self._take(command)
+                self.take(command)
+        return True
 
     def _straighten(self) -> None:
         """If pods move twice, or new nodes go again: try to get to the same fleet without that, and nearly as cheap."""
@@ -217,8 +226,8 @@ class Planner:
             self._say("Looking for a way without detours", done, len(_WAYS))
             other = Planner(self._afresh())
             for step in self.steps[:begin]:
-                other._take(step.command)
-            other.context.memo.global_search = search_for_end(other._pass(), self.context.snapshot, enough)
+                other.take(step.command)
+            other.context.memo.global_search = search_for_end(other.decision_pass(), self.context.snapshot, enough)
             other.walk()
             if other.totals().price <= most and other._cost() < best._cost() - HAIR:
                 best = other
@@ -236,11 +245,12 @@ class Planner:
         from karpool.disruption.fleet_search.lower_bound import SolverError, bound_of
 
         try:
-            return bound_of(self._pass())
+            return bound_of(self.decision_pass())
         except SolverError:  # a plan is of use without a bound, too
             return None
 
-    def _pass(self) -> DecisionPass:
+    def decision_pass(self) -> DecisionPass:
+        """A pass over the cluster as the steps so far leave it."""
         return DecisionPass(self.context, self.refusals, self.report)
 
     def report(self, what: str, done: int, most: int) -> None:
@@ -254,7 +264,8 @@ class Planner:
     def _row(self, name: str) -> int:
         return self.context.snapshot.nodes.rows[name]
 
-    def _take(self, command: Command) -> None:
+    def take(self, command: Command) -> PlanStep:
+        """Carry out a command, as the next step."""
         named = tuple(self._new_name() for _ in command.new_nodes)
         evicted = self.context.evictions([self._row(name) for name in command.nodes])
         begins = self._pace.begin(len(command.nodes), evicted)
@@ -265,6 +276,7 @@ class Planner:
             self.context.memo.global_search.carried_out(named)
         self.refusals.forget(self.context.snapshot, change)
         self._say("Planning steps", len(self.steps), None)
+        return step
 
     def _new_name(self) -> str:
         """A name that neither a node of today nor another new one has."""

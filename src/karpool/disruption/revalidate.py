@@ -24,7 +24,7 @@ def revalidate(command: Command, context: DecisionContext) -> Command | Reason:
         return _stop(command, context) or command
     if command.method is Method.REPAIR:
         return _healed(command, context) or command
-    candidates, refused = _still_there(command, context)
+    candidates, refused = still_there(command, context)
     if command.method is Method.EMPTINESS:
         return _without(command, candidates) if candidates else refused[0]
     if refused:
@@ -51,7 +51,7 @@ def _healed(command: Command, context: DecisionContext) -> Reason | None:
     return None
 
 
-def _still_there(command: Command, context: DecisionContext) -> tuple[list[Candidate], list[Reason]]:
+def still_there(command: Command, context: DecisionContext) -> tuple[list[Candidate], list[Reason]]:
     """The command's nodes that its method would choose again and that budgets let go, and why the others are out."""
     left: dict[str, int] = {}
     kept: list[Candidate] = []

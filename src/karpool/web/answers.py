@@ -41,6 +41,8 @@ _SAME_BASIS: Final = 60.0
 _BLOCKERS: Final = 20
 _BETWEEN: Final = 1.0
 """Seconds between two looks at an answer that is not complete."""
+_SOON: Final = 3.5
+"""Seconds after which a first answer to a what-if says what was found so far."""
 _ANY: Final = sys.maxsize
 """However many nodes there are."""
 _MISSING: Final = "no journal is read; start with --journal FILE, the same file as that of karpool run"
@@ -66,6 +68,8 @@ class Answers:
         self._context: tuple[int, DecisionContext] | None = None
         self._planned: Planned | None = None
         self._plan_end: _PlanEnd | None = None
+        self._stopped: set[str] = set()
+        """Knobs whose answer was given before everything was looked at."""
         self._progress: Progress = lambda _what, _done, _most: None
         self._above: tuple[str, int, int | None] | None = None
         """What is said in place of what planning says, while that is only a part of what is worked on."""
@@ -89,6 +93,8 @@ class Answers:
         try:
             if isinstance(question, BlockersQuestion):
                 return _encoded(self._blockers(question, _seldom(lambda known: foresee(_encoded(known)))))
+            if isinstance(question, LongerWhatIfQuestion):
+                return _encoded(self._longer_what_if(question, lambda known: foresee(_encoded(known))))
             how: Callable[[Any, Progress], Answer] = getattr(self, f"_{question.__struct_config__.tag}")
             return _encoded(how(question, progress))
         finally:
@@ -160,10 +166,13 @@ class Answers:
     def _what_if(self, question: WhatIfQuestion, _: Progress) -> Answer:
         return self._turned(question.knobs, AT_ONCE, again=bool(question.since))
 
-    def _longer_what_if(self, question: LongerWhatIfQuestion, _: Progress) -> Answer:
+    def _longer_what_if(self, question: LongerWhatIfQuestion, foresee: Foreseeing) -> Answer:
+        if question.knobs in self._stopped:
+            # What the first answer had no time for comes in between: the longer search takes minutes.
+            foresee(self._turned(question.knobs, AT_ONCE, again=False, patient=True))
         return self._turned(question.knobs, _ANY, again=bool(question.since))
 
-    def _turned(self, knobs_text: str, global_up_to: int, *, again: bool) -> Answer:
+    def _turned(self, knobs_text: str, global_up_to: int, *, again: bool, patient: bool = False) -> Answer:
         """Where plans end with knobs turned; a global search may be used up to so many nodes."""
         from karpool.disruption.what_if.exports import export
         from karpool.disruption.what_if.knobs import read_knobs
@@ -173,7 +182,11 @@ class Answers:
         try:
             knobs = read_knobs(knobs_text)
             cluster, what_if = self._what_ifs(global_up_to, again=again)
-            answer = what_if.ask(knobs)
+            answer = what_if.ask(knobs, patient=patient)
+            if answer.stopped:
+                self._stopped.add(knobs_text)
+            else:
+                self._stopped.discard(knobs_text)
             exported = export(cluster.subject, knobs)
             return {
                 "whatIf": what_if_document(answer),
@@ -209,7 +222,12 @@ class Answers:
         else:
             changes, cluster, planned_end = self._changes, self._cluster(), None
         what_if = WhatIf(
-            cluster.subject, global_up_to=global_up_to, thorough=longer, progress=self._say, planned=planned_end
+            cluster.subject,
+            global_up_to=global_up_to,
+            thorough=longer,
+            progress=self._say,
+            planned=planned_end,
+            seconds=None if longer else _SOON,
         )
         self._bases[global_up_to] = (changes, now, cluster, what_if)
         return cluster, what_if

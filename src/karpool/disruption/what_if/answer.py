@@ -1,14 +1,15 @@
 """What a what-if comes to: where plans end, today and with knobs turned."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from karpool.disruption.command import Command
 from karpool.disruption.context import DecisionContext
-from karpool.disruption.plan import ClusterTotals, Plan, Planner, Progress
+from karpool.disruption.plan import ClusterTotals, Plan, Planner, PlanStep, Progress
 from karpool.disruption.policies import HAIR
-from karpool.disruption.settings import DisruptionSettings
+from karpool.disruption.settings import GLOBAL, DisruptionSettings
+from karpool.disruption.what_if.again import Checked, take_again
 from karpool.disruption.what_if.knob import Knob, turned
 from karpool.disruption.what_if.new_places import with_new_places
 from karpool.disruption.what_if.question import Question
@@ -49,10 +50,15 @@ class PlanEnd:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """A plan that was followed to its end: what it comes to, and the cluster there."""
+    """A plan that was followed to its end: what it comes to, the cluster there, and its steps."""
 
     end: PlanEnd
     there: Question
+    steps: tuple[PlanStep, ...] = ()
+    checked: Checked | None = None
+    """What became of the steps of the plan that it began with, if it did with one."""
+    stopped: bool = False
+    """Whether more steps might come: there was no time to look for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,10 @@ class WhatIfAnswer:
     """What every node costs on top, in $/h, if the knobs say so."""
     displaced: int = 0
     """How many pods no longer fit on their nodes with knobs turned; `then` counts the nodes launched for them."""
+    checked: Checked | None = None
+    """What became of the steps of today's plan, if `then` begins with those that hold with knobs turned."""
+    stopped: bool = False
+    """Whether `then` is only what was found in the time that there was."""
     unplaced: tuple[tuple[str, Reason], ...] = ()
     """Those of them for which there would be no place, and why; `then` is without them."""
 
@@ -97,12 +107,15 @@ class WhatIf:
         thorough: bool = False,
         progress: Progress | None = None,
         planned: Walked | None = None,
+        seconds: float | None = None,
     ) -> None:
         """`global_up_to`: how many nodes may make people wait for a global search; None: it is as the settings say.
 
         `planned`: a plan of today that was looked for longer, under the settings of the question as they are.
-        `thorough`: what cannot go on from that plan is looked for as long as it was.
+        `thorough`: what cannot go on from that plan is looked for as long as it was. `seconds`: how long somebody waits
+        for an answer about a large cluster, once the plan of today is there.
         """
+        self._seconds = seconds
         self._asked, self.planned, self._thorough = question.settings, planned, thorough
         if global_up_to is not None:
             settings = quick(question.settings, len(question.objects.nodes), global_up_to)
@@ -117,8 +130,13 @@ class WhatIf:
         """The plan for the cluster as it is."""
         return walk(self.question, self._progress)
 
-    def ask(self, knobs: Sequence[Knob]) -> WhatIfAnswer:
-        """Turn knobs; a `KnobError` if one does not fit.
+    @property
+    def _large(self) -> bool:
+        """Whether there are so many nodes that a plan is not looked for from scratch while somebody waits."""
+        return self.hasty and not self._thorough and len(self.question.objects.nodes) > SOON
+
+    def ask(self, knobs: Sequence[Knob], *, patient: bool = False) -> WhatIfAnswer:
+        """Turn knobs; a `KnobError` if one does not fit. `patient`: somebody waits longer, until nothing more comes.
 
         A search that is quick finds one good end of many. Where nothing but prohibitions fall, no end may be dearer
         than that of today, so it then goes on from there; in haste it does so at once. Then it is also the best plan
@@ -127,29 +145,38 @@ class WhatIf:
         scratch, looked for less, never ends as cheap, and is not tried.
         """
         if not all(knob.relaxes(self.question) for knob in knobs):
-            return self._from_scratch(knobs)
+            return self._anew(knobs, patient=patient)
         today, settings = self.best
         question = turned(self.question, knobs)
         large = len(question.objects.nodes) > SOON
         scratch = None if self.hasty or (large and self.planned is not None) else walk(question, self._progress)
         if scratch is not None and self.planned is None and not _dearer(scratch.end, today.end):
             return self._answer(question, settings, knobs, today.end, scratch)
-        later = self.onwards(knobs, today)
+        later = self.onwards(knobs, today, patient=patient)
         later = replace(later, end=today.end.then(later.end))
         if scratch is not None and _dearer(later.end, scratch.end):
             return self._answer(question, settings, knobs, today.end, scratch)
         return self._answer(question, settings, knobs, today.end, later, onwards=True)
 
-    def _from_scratch(self, knobs: Sequence[Knob]) -> WhatIfAnswer:
-        """What may also forbid or make dearer is compared with a plan of today that was looked for just as long."""
+    def _anew(self, knobs: Sequence[Knob], *, patient: bool) -> WhatIfAnswer:
+        """What may also forbid or make dearer is planned anew, and compared with what was looked for just as long.
+
+        In large clusters that takes too long for somebody who waits: there it begins with the steps of the plan of
+        today that hold with knobs turned, which are judged one by one, and goes on from there.
+        """
         asked, settings, today = self.question, self.question.settings, self.planned
         if self._thorough and today is not None:
             asked, settings = replace(self.question, settings=self._asked), self._asked
+        elif self._large:
+            today, settings = self.best
         else:
             today = self.today
+        stop = self._stop(patient=patient)
         question = turned(asked, knobs)
         placed = with_new_places(asked, question)
-        answer = self._answer(question, settings, knobs, today.end, walk(placed.question, self._progress))
+        steps = today.steps if self._large else None
+        found = walk(placed.question, self._progress, stop, steps, directed=settings.search == GLOBAL)
+        answer = self._answer(question, settings, knobs, today.end, found)
         if not placed.displaced:
             return answer
         # What is launched for them is no part of the cluster of today.
@@ -178,6 +205,8 @@ class WhatIf:
             onwards=onwards,
             first=self.hasty or settings != self._asked,
             fee=question.catalog.node_fee if fee else None,
+            checked=then.checked,
+            stopped=then.stopped,
         )
 
     @property
@@ -187,10 +216,17 @@ class WhatIf:
             return self.planned, self._asked
         return self.today, self.question.settings
 
-    def onwards(self, knobs: Sequence[Knob], start: Walked | None = None) -> Walked:
+    def onwards(self, knobs: Sequence[Knob], start: Walked | None = None, *, patient: bool = True) -> Walked:
         """Go on from the end of a plan, that of today, with knobs turned."""
         there = replace((start or self.today).there, settings=self.question.settings)
-        return walk(turned(there, knobs), self._progress)
+        return walk(turned(there, knobs), self._progress, self._stop(patient=patient))
+
+    def _stop(self, *, patient: bool) -> Callable[[], bool]:
+        """Tells when somebody has waited long enough, from now on."""
+        if patient or self._seconds is None or not self._large:
+            return _never
+        until = time.monotonic() + self._seconds
+        return lambda: time.monotonic() > until
 
 
 def _dearer(one: PlanEnd, other: PlanEnd) -> bool:
@@ -201,13 +237,25 @@ def _with_fee(totals: ClusterTotals, fee: float) -> ClusterTotals:
     return replace(totals, price=totals.price + fee * (totals.nodes - totals.unpriced))
 
 
-def walk(question: Question, progress: Progress | None = None) -> Walked:
-    """Plan to the end, without asking why nodes stay."""
+def _never() -> bool:
+    return False
+
+
+def walk(
+    question: Question,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] = _never,
+    steps: Sequence[PlanStep] | None = None,
+    *,
+    directed: bool = False,
+) -> Walked:
+    """Plan to the end, without asking why nodes stay; `steps` are taken first, those that hold here."""
     planner = Planner(question.context(), progress)
     before = planner.totals()
-    planner.walk()
-    end = _end(before, planner.totals(), [step.command for step in planner.steps])
-    return Walked(end, reached(question, planner.context))
+    checked = None if steps is None else take_again(planner, steps, directed=directed, stop=stop)
+    whole = planner.walk(stop=stop)
+    end = _end(before, planner.totals(), planner.steps)
+    return Walked(end, reached(question, planner.context), tuple(planner.steps), checked, not whole)
 
 
 def plan_and_walk(question: Question, progress: Progress | None = None) -> Walked:
@@ -218,11 +266,11 @@ def plan_and_walk(question: Question, progress: Progress | None = None) -> Walke
 
 def walked(question: Question, plan: Plan, context: DecisionContext) -> Walked:
     """A plan that was made for a question, and the context at its end."""
-    commands = [step.command for step in plan.steps]
-    return Walked(_end(plan.before, plan.after, commands), reached(question, context))
+    return Walked(_end(plan.before, plan.after, plan.steps), reached(question, context), plan.steps)
 
 
-def _end(before: ClusterTotals, after: ClusterTotals, commands: Sequence[Command]) -> PlanEnd:
+def _end(before: ClusterTotals, after: ClusterTotals, steps: Sequence[PlanStep]) -> PlanEnd:
+    commands = [step.command for step in steps]
     return PlanEnd(
         before=before,
         after=after,

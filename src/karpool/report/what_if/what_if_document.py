@@ -1,6 +1,7 @@
 """The documents of what-ifs and of blockers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
@@ -32,10 +33,20 @@ class WhatIfEndPart(DocumentPart, frozen=True, kw_only=True):
     launches: int
 
 
+class CheckedStepsPart(DocumentPart, frozen=True, kw_only=True):
+    """The steps of today's plan that consolidate, with knobs turned: how many hold, do not, and were not looked at."""
+
+    held: int
+    dropped: int
+    unchecked: int
+
+
 class WhatIfDocument(DocumentPart, frozen=True, kw_only=True):
     """Where plans end today and with knobs turned, and the search that each was found with.
 
     `onwards`: `then` is the plan of today and what the knobs let come after it. `first`: a longer search may find more.
+    `checked`: `then` begins with the steps of today's plan that hold, each judged anew; a plan from scratch may end
+    elsewhere. `stopped`: planning was ended for want of time, and more may come; what is saved so far can be had.
     `node_fee`: what every node costs on top, if the knobs say so, in `today`, too. `displaced`: how many pods no longer
     fit on their nodes; nodes that are launched for them count in `then`. `unplaced`: those of them that would find no
     place at all; `then` is without them.
@@ -52,6 +63,8 @@ class WhatIfDocument(DocumentPart, frozen=True, kw_only=True):
     then: WhatIfEndPart
     onwards: bool
     first: bool = False
+    checked: CheckedStepsPart | None = None
+    stopped: bool = False
     node_fee: float | None = None
     displaced: int = 0
     unplaced: tuple[Unschedulable, ...] = ()
@@ -110,6 +123,7 @@ class BlockersDocument(DocumentPart, frozen=True, kw_only=True):
 
 
 def what_if_document(answer: WhatIfAnswer) -> WhatIfDocument:
+    checked = answer.checked
     return WhatIfDocument(
         time=answer.question.now,
         search=search_words(answer.question.settings),
@@ -120,6 +134,8 @@ def what_if_document(answer: WhatIfAnswer) -> WhatIfDocument:
         then=end_part(answer.then),
         onwards=answer.onwards,
         first=answer.first,
+        checked=None if checked is None else CheckedStepsPart(**asdict(checked)),
+        stopped=answer.stopped,
         node_fee=answer.fee,
         displaced=answer.displaced,
         unplaced=tuple(Unschedulable(pod=pod, reasons=(why,)) for pod, why in answer.unplaced),

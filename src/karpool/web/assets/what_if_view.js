@@ -184,9 +184,11 @@ export class WhatIfView {
       const answer = await ask(this.page.live, "what-if", query, options);
       this.show(answer, (performance.now() - since) / 1000, answer.longer);
       if (!answer.longer) return;
+      const more = () => this.result.querySelector("h2").after(busy);
+      const foreseen = (better) => (this.show(better, (performance.now() - since) / 1000, true), more());
       busy.progress("This is a first answer. A longer search is under way, and puts a better one in its place …");
-      this.result.querySelector("h2").after(busy);
-      this.show(await ask(this.page.live, "longer-what-if", query, options), (performance.now() - since) / 1000);
+      more();
+      this.show(await ask(this.page.live, "longer-what-if", query, { ...options, foreseen }), (performance.now() - since) / 1000);
     } catch (problem) {
       if (problem.name === "AbortError" || asking !== this.asking) return;
       this.brief.textContent = problem.message;
@@ -195,12 +197,12 @@ export class WhatIfView {
   }
 
   show(answer, seconds, first = false) {
-    const { today, then, words, search, todaySearch, onwards, nodeFee, unplaced } = answer.whatIf;
+    const { today, then, words, search, todaySearch, onwards, nodeFee, unplaced, checked, stopped } = answer.whatIf;
     const cost = alike([today.priceAfter, then.priceAfter, today.savingsPerHour, then.savingsPerHour]);
     const saved = difference(answer.whatIf);
     const how = todaySearch === search ? `Both planned with search ${search}` : `Today's plan: search ${todaySearch}; what if: search ${search}`;
     const same = saved !== null && Math.abs(saved) < 5e-5;
-    const verdict = unplaced.length ? `${plural(unplaced.length, "pod")} would find no place` : judged(saved, same, cost, first && onwards, first);
+    const verdict = unplaced.length ? `${plural(unplaced.length, "pod")} would find no place` : judged(saved, same, cost, first && (onwards || stopped), first, stopped);
     const fee = nodeFee === null ? "" : ` With a fee of ${money(nodeFee)} a node, which both sides count, today's plan would end at ${money(today.priceAfter)}.`;
     this.result.replaceChildren(
       element("h2", null, "What it comes to"),
@@ -226,7 +228,7 @@ export class WhatIfView {
           ]
         ),
         bars(today, then, cost),
-        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; the what-if goes on where today's plan ends" : ""}${uncounted(today, then)}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
+        element("p.quiet.showing", null, `${how}, in ${seconds.toFixed(1)} s${onwards ? "; the what-if goes on where today's plan ends" : ""}${steps(checked, stopped)}${uncounted(today, then)}.${fee || afterFullPlan(this.page.planned, today.priceAfter)}`),
         this.asOf.root,
         this.presets()
       )
@@ -242,7 +244,7 @@ export class WhatIfView {
     const { words, then } = answer.whatIf;
     const key = words.join("; ");
     const kept = this.tried.filter((entry) => entry.words !== key);
-    kept.unshift({ words: key, saved, first, least: first && answer.whatIf.onwards, today: answer.whatIf.today.priceAfter, price: then.priceAfter, nodes: then.nodesAfter, evictions: then.evictions, knobs: answer.whatIf.knobs });
+    kept.unshift({ words: key, saved, first, least: first && (answer.whatIf.onwards || answer.whatIf.stopped), stopped: answer.whatIf.stopped, today: answer.whatIf.today.priceAfter, price: then.priceAfter, nodes: then.nodesAfter, evictions: then.evictions, knobs: answer.whatIf.knobs });
     this.tried.splice(0, this.tried.length, ...kept.slice(0, KEPT));
     this.drawTried();
   }
@@ -281,8 +283,9 @@ export class WhatIfView {
 }
 
 /* In a first answer nothing is "the same", and where only prohibitions fall a longer search finds no less. */
-function judged(saved, same, cost, least, first) {
+function judged(saved, same, cost, least, first, stopped = false) {
   if (saved === null) return "unknown";
+  if (stopped && saved < 0) return "no difference found yet"; /* what nobody has looked at yet saves nothing so far */
   if (same) return least ? "nothing found yet" : first ? "no difference found yet" : "the same";
   const words = saved > 0 ? `${cost(saved)} less` : `${cost(-saved)} more`;
   return least && saved > 0 ? `at least ${words}` : words;
@@ -308,6 +311,18 @@ function bars(today, then, cost) {
 function difference({ today, then, unplaced }) {
   if (today.priceAfter === null || then.priceAfter === null || today.unpricedNodes !== then.unpricedNodes || unplaced.length) return null;
   return today.priceAfter - then.priceAfter;
+}
+
+/* What was planned, where it was not a plan from scratch, and what there was no time for. */
+function steps(checked, stopped) {
+  const parts = [];
+  if (checked) {
+    const known = checked.held + checked.dropped;
+    parts.push(`; today's steps were checked again: ${number(checked.held)} of ${number(known)} hold, then it goes on from there, so a plan from scratch may end elsewhere`);
+    if (checked.unchecked) parts.push(`; there was no time for ${number(checked.unchecked)} more steps, so prices and evictions are those on the way`);
+  }
+  if (stopped && !(checked && checked.unchecked)) parts.push("; there was no time to look further");
+  return parts.join("");
 }
 
 /* What becomes of pods that no longer fit on their nodes. */
