@@ -142,6 +142,16 @@ def test_cells_are_zoomed_to_bars_and_back(opened: Opened) -> None:
     expect(page.locator(".bar")).to_have_count(0)
     expect(page.locator("canvas")).to_have_count(2)
     assert page.locator("canvas").first.evaluate(PAINTED)
+    colours = page.get_by_role("group", name="Colour by")
+    pressed = colours.locator("[aria-pressed=true]")
+    expect(pressed).to_have_text("Use")
+    zoom.fill("4")
+    expect(page.locator(".bar")).to_have_count(12)
+    # Slices of bars are pods: use is seen in cells only.
+    expect(pressed).to_have_text("Namespace")
+    colours.get_by_role("button", name="Use").click()
+    expect(page.locator(".bar")).to_have_count(0)
+    expect(pressed).to_have_text("Use")
     zoom.fill("4")
     expect(page.locator(".bar")).to_have_count(12)
 
@@ -338,6 +348,7 @@ def test_what_is_not_all_known_is_said_to_be_at_most(browser: Browser, tmp_path:
         opened.view("Plan")
         expect(page.locator(".hero .pill")).to_contain_text("at most", timeout=PATIENCE)
         expect(page.locator(".hero")).to_contain_text("1 node of unknown price not counted")
+        expect(page.locator(".totals .card", has_text="$ an hour")).to_contain_text("0.3840 + ?")
         opened.view("Who pays")
         total = page.locator("table.list tbody tr").last
         expect(total.locator("td").nth(5)).to_contain_text("$ + ?", timeout=PATIENCE)

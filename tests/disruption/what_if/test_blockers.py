@@ -181,6 +181,18 @@ def test_a_node_of_unknown_price_makes_a_worth_unknown_not_nothing() -> None:
     assert (lift.knobs, lift.worth) == ((), None)
 
 
+def test_what_a_rule_about_moves_is_worth_is_unknown_where_the_price_of_a_node_that_may_go_is() -> None:
+    known = half_empty("a")
+    assert known.node is not None
+    labels = {**known.node.metadata.labels, "topology.kubernetes.io/zone": "elsewhere"}
+    strange = msgspec.structs.replace(known.node, metadata=msgspec.structs.replace(known.node.metadata, labels=labels))
+    for each, unknown in ((known, False), (NodeWithPods(strange, claim_for(strange), known.pods), True)):
+        made = question([each]).with_settings(eviction_price=100.0)
+        wide = [lift for lift in found(made, most=0).lifts if lift.wide]
+        assert wide
+        assert all((lift.bound is None) is unknown for lift in wide), (wide, unknown)
+
+
 def test_the_same_question_has_the_same_answer() -> None:
     nodes = [half_empty(name, annotations=KEPT) for name in "cab"]
     assert told(found(question(nodes))) == told(found(question(nodes)))

@@ -9,7 +9,7 @@ no worth of the blocker. A search in haste may miss nearly everything, so what i
 is worth. Blockers whose bound is below the worth of enough others need not be asked.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from karpool.disruption.candidates.candidate import Candidate
@@ -227,11 +227,11 @@ class _Holding:
         alone = [node for node in self._nodes if (held := self._by_node[node.name]) and held <= rules]
         free = [node for node in self._nodes if not self._by_node[node.name]]
         counted = [*alone, *free] if any(rule.wide for rule in rules) else alone
-        return Lift(name, tuple(blockers), tuple(node.name for node in alone), _price(counted, exact=alone))
+        return Lift(name, tuple(blockers), tuple(node.name for node in alone), _price(counted))
 
 
-def _price(nodes: Iterable[Candidate], exact: Collection[Candidate]) -> float | None:
-    """The price of nodes; None if one of those that must be known is not."""
-    if any(node.price is None for node in exact):
+def _price(nodes: Sequence[Candidate]) -> float | None:
+    """The price of nodes; None if that of one of them is not known."""
+    if any(node.price is None for node in nodes):
         return None
     return sum(node.price or 0.0 for node in nodes)

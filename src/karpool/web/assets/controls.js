@@ -5,16 +5,15 @@ import { podLabels } from "./fleet.js";
 const MORE = 200;
 const LABELS_SHOWN = 20;
 
-/* Buttons of which one is pressed. */
+/* Buttons of which one is pressed; `press` shows another one as pressed, and chooses nothing. */
 export function choice(label, options, value, chosen) {
   const buttons = options.map(([key, words]) =>
-    element("button", { type: "button", value: key, "aria-pressed": String(key === value), onclick: () => press(key) }, words)
+    element("button", { type: "button", value: key, "aria-pressed": String(key === value), onclick: () => (press(key), chosen(key)) }, words)
   );
   function press(key) {
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === key));
-    chosen(key);
   }
-  return element("div.choice", { role: "group", "aria-label": label }, ...buttons);
+  return Object.assign(element("div.choice", { role: "group", "aria-label": label }, ...buttons), { press });
 }
 
 export function card(label, value, note, kind = "") {

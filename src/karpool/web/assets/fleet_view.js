@@ -43,6 +43,7 @@ export class FleetView {
     this.zoom = element("input", { type: "range", min: "0", max: String(SIZES.length - 1), step: "1", "aria-label": "Zoom, from small cells to bars" });
     this.zoom.addEventListener("input", () => ((this.state.zoom = this.chosenZoom = Number(this.zoom.value)), this.remember(), this.draw()));
     const colours = [["use", "Use"], ["namespace", "Namespace"], ["plan", "Plan"], ["capacity", "Capacity"]];
+    this.colours = choice("Colour by", colours, this.state.colour, (key) => this.set("colour", key));
     this.legend = element("div.legend", { role: "group", "aria-label": "What colours mean" });
     this.showing = element("p.quiet.showing", { role: "status" });
     this.lines = element("ul.lately", { "aria-label": "What has happened since this page was opened" });
@@ -60,7 +61,7 @@ export class FleetView {
           null,
           choice("Group by", [["pool", "Pools"], ["type", "Types"], ["zone", "Zones"]], this.state.group, (key) => this.set("group", key)),
           choice("Measure", [["cpu", "CPU"], ["memory", "Memory"]], this.state.measure, (key) => this.set("measure", key)),
-          choice("Colour by", colours, this.state.colour, (key) => this.set("colour", key)),
+          this.colours,
           element("label.zoom", null, element("span.quiet", null, "Zoom"), this.zoom)
         ),
         this.legend,
@@ -134,6 +135,8 @@ export class FleetView {
     this.state[key] = value;
     this.remember();
     if (key === "colour" && value === "plan") this.page.planned.want();
+    /* Slices of bars are pods, so use and capacity are seen in cells only. */
+    if (key === "colour" && ["use", "capacity"].includes(value) && SIZES[Number(this.zoom.value)] === null) this.state.zoom = this.chosenZoom = SIZES.length - 2;
     this.draw();
   }
 
@@ -302,6 +305,7 @@ export class FleetView {
 
   drawLegend(zoom) {
     const { colour } = this.state;
+    this.colours.press(SIZES[zoom] === null && colour !== "plan" ? "namespace" : colour);
     const entries =
       SIZES[zoom] === null || colour === "namespace"
         ? namespaceLegend(this.ranks)

@@ -95,6 +95,7 @@ export class PlanView {
     const { known, rest, share: part, month, uncounted } = savedWords(plan);
     const arrow = (a, b) => [element("span.was", null, a), element("span.arrow", { "aria-label": "to" }, "→"), b];
     const cost = alike([before.pricePerHour, after.pricePerHour, known, lowerBound && lowerBound.pricePerHour]);
+    const priced = ({ pricePerHour, unpricedNodes }) => cost(pricePerHour, "") + (unpricedNodes && pricePerHour !== null ? " + ?" : "");
     const evicted = plan.curve.length ? plan.curve.at(-1).evictions : 0;
     const bound = lowerBound
       ? card("Least possible", cost(lowerBound.pricePerHour), aboveLeast(lowerBound) + (after.unpricedNodes ? "; for nodes of known price" : ""))
@@ -103,7 +104,7 @@ export class PlanView {
       "section.totals.five",
       { "aria-label": "What the plan saves" },
       card("Saves", [cost(known) + rest, element("span.pill", null, part)], month + uncounted, ".hero"),
-      card("Price", arrow(cost(before.pricePerHour, ""), cost(after.pricePerHour, "")), "$ an hour"),
+      card("Price", arrow(priced(before), priced(after)), "$ an hour"),
       card("Nodes", arrow(number(before.nodes), number(after.nodes)), plural(plan.commands.length, "step")),
       card("Evictions", number(evicted), `of ${plural(before.pods, "pod")}, without those of DaemonSets`),
       bound
