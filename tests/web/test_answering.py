@@ -163,6 +163,26 @@ def test_a_longer_look_is_offered_where_a_quick_one_did_not_look_globally(monkey
     assert answer(answers_of(store), "what-if", knobs=knobs)["longer"] is False
 
 
+def test_what_a_first_answer_had_no_time_for_comes_before_the_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karpool.web.answers.AT_ONCE", 1)
+    monkeypatch.setattr("karpool.disruption.what_if.answer.SOON", 1)
+    monkeypatch.setattr("karpool.web.answers.FIRST_SECONDS", -1.0)
+    everywhere = Choices(settings=DisruptionSettings(), options=Options(), now=NOW)
+    decider = ConsoleDecider(CatalogOpener("sample"), everywhere, GroupOptions(), moves=False)
+    answers, knobs = answers_of(half_empty(), decider), '[{"knob": "nodeFee", "value": 1}]'
+    first = answer(answers, "what-if", knobs=knobs)
+    assert (first["whatIf"]["stopped"], first["whatIf"]["then"]["steps"], first["longer"]) == (True, 0, True)
+    assert first["whatIf"]["checked"] == {"held": 0, "dropped": 0, "unchecked": 1}
+    early: list[bytes] = []
+    answers.answer(read_question("longer-what-if", {"knobs": knobs}), silent, early.append)
+    [better] = map(msgspec.json.decode, early)
+    assert (better["whatIf"]["stopped"], better["longer"]) == (False, True)
+    assert better["whatIf"]["checked"] == {"held": 1, "dropped": 0, "unchecked": 0}
+    again: list[bytes] = []
+    answers.answer(read_question("longer-what-if", {"knobs": knobs}), silent, again.append)
+    assert again == []
+
+
 def test_where_today_ends_is_known_before_a_knob_is_turned() -> None:
     answers = answers_of(half_empty())
     said = answer(answers, "today")

@@ -41,7 +41,7 @@ _SAME_BASIS: Final = 60.0
 _BLOCKERS: Final = 20
 _BETWEEN: Final = 1.0
 """Seconds between two looks at an answer that is not complete."""
-_SOON: Final = 3.5
+FIRST_SECONDS: Final = 4.0
 """Seconds after which a first answer to a what-if says what was found so far."""
 _ANY: Final = sys.maxsize
 """However many nodes there are."""
@@ -227,7 +227,7 @@ class Answers:
             thorough=longer,
             progress=self._say,
             planned=planned_end,
-            seconds=None if longer else _SOON,
+            seconds=None if longer else FIRST_SECONDS,
         )
         self._bases[global_up_to] = (changes, now, cluster, what_if)
         return cluster, what_if

@@ -7,7 +7,7 @@ from tests.examples import examples
 from tests.strategies import Cluster, clusters
 
 from karpool.disruption.plan import Planner
-from karpool.disruption.settings import GLOBAL, DisruptionSettings
+from karpool.disruption.settings import GLOBAL, PREFIX, DisruptionSettings
 from karpool.disruption.what_if import answer as answers
 from karpool.disruption.what_if.again import take_again
 from karpool.disruption.what_if.answer import WhatIf, walk
@@ -84,3 +84,14 @@ def test_when_time_is_up_the_answer_is_what_was_found_so_far(made: Cluster) -> N
     assert (patient.stopped, patient.checked is not None and patient.checked.unchecked) == (False, 0)
     onwards = asked.ask([BudgetsOff()])
     assert (onwards.stopped, onwards.onwards, onwards.then.after) == (True, True, onwards.today.after)
+
+
+@given(clusters())
+@examples(10)
+def test_somebody_who_waits_has_a_first_answer_with_any_search(made: Cluster) -> None:
+    question = Question(made.objects, made.catalog, DisruptionSettings(search=PREFIX), Options(), NOW)
+    for knob, onwards in ((NodeFee(value=0.01), False), (BudgetsOff(), True)):
+        answer = WhatIf(question, seconds=60.0).ask([knob])
+        assert (answer.first, answer.stopped, answer.onwards) == (True, False, onwards)
+        whole = WhatIf(question, thorough=True, global_up_to=None).ask([knob])
+        assert (whole.first, whole.checked) == (False, None)

@@ -133,7 +133,8 @@ class WhatIf:
     @property
     def _large(self) -> bool:
         """Whether there are so many nodes that a plan is not looked for from scratch while somebody waits."""
-        return self.hasty and not self._thorough and len(self.question.objects.nodes) > SOON
+        waited_for = self.hasty or self._seconds is not None
+        return waited_for and not self._thorough and len(self.question.objects.nodes) > SOON
 
     def ask(self, knobs: Sequence[Knob], *, patient: bool = False) -> WhatIfAnswer:
         """Turn knobs; a `KnobError` if one does not fit. `patient`: somebody waits longer, until nothing more comes.
@@ -148,8 +149,8 @@ class WhatIf:
             return self._anew(knobs, patient=patient)
         today, settings = self.best
         question = turned(self.question, knobs)
-        large = len(question.objects.nodes) > SOON
-        scratch = None if self.hasty or (large and self.planned is not None) else walk(question, self._progress)
+        known = self.planned is not None and len(question.objects.nodes) > SOON
+        scratch = None if self.hasty or self._large or known else walk(question, self._progress)
         if scratch is not None and self.planned is None and not _dearer(scratch.end, today.end):
             return self._answer(question, settings, knobs, today.end, scratch)
         later = self.onwards(knobs, today, patient=patient)
@@ -203,7 +204,7 @@ class WhatIf:
             then=then.end,
             there=then.there,
             onwards=onwards,
-            first=self.hasty or settings != self._asked,
+            first=self.hasty or self._large or settings != self._asked,
             fee=question.catalog.node_fee if fee else None,
             checked=then.checked,
             stopped=then.stopped,
