@@ -14,7 +14,7 @@ from karpool.disruption.what_if.answer import WhatIf, walk
 from karpool.disruption.what_if.knob import Knob
 from karpool.disruption.what_if.pool_knobs import BudgetsOff, MinimumSavingsKnob
 from karpool.disruption.what_if.question import Question
-from karpool.disruption.what_if.setting_knobs import NodeFee
+from karpool.disruption.what_if.setting_knobs import EvictionPriceKnob, NodeFee
 from karpool.packing.options import Options
 from karpool.report.what_if.what_if_document import what_if_document
 
@@ -44,17 +44,19 @@ def test_steps_that_nothing_speaks_against_are_taken_again(made: Cluster) -> Non
 
 
 @given(clusters())
-@examples(15)
+@examples(25)
 def test_a_plan_of_a_global_search_is_taken_again_where_it_sent_its_pods(made: Cluster) -> None:
+    """Turned to what it is anyway, a knob changes nothing; evictions that cost too much make nothing dearer."""
     asked = hasty(made)
     question = Question(made.objects, made.catalog, DisruptionSettings(search=GLOBAL, effort=0), Options(), NOW)
-    planned = walk(question)
-    asked.planned = planned
-    answer = asked.ask([NodeFee(value=0.0001)])
-    document = what_if_document(answer)
+    asked.planned = walk(question)
+    answer = asked.ask([NodeFee(value=0.0)])
     assert answer.checked is not None
-    assert document.today_search == "global, effort 2"
-    assert answer.then.after.nodes <= answer.then.before.nodes + answer.then.launches
+    assert (answer.checked.dropped, what_if_document(answer).today_search) == (0, "global, effort 2")
+    assert answer.then.after.price <= answer.today.after.price + 1e-9
+    dear = asked.ask([EvictionPriceKnob(value=1000.0)])
+    assert dear.checked is not None
+    assert dear.then.evictions == 0 or dear.then.after.price <= dear.then.before.price
 
 
 KNOBS: tuple[Knob, ...] = (NodeFee(value=0.01), MinimumSavingsKnob(value="50%"))

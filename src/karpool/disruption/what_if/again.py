@@ -7,6 +7,7 @@ from karpool.disruption.command import Command, Method
 from karpool.disruption.decide import UNAVOIDABLE
 from karpool.disruption.methods.evaluate import directions_of
 from karpool.disruption.plan import Planner, PlanStep
+from karpool.disruption.policies import HAIR
 from karpool.disruption.revalidate import still_there
 
 _CONSOLIDATION = (Method.MULTI_NODE, Method.SINGLE_NODE)
@@ -22,11 +23,17 @@ class Checked:
 
 
 def take_again(
-    planner: Planner, steps: Sequence[PlanStep], *, directed: bool, stop: Callable[[], bool] = lambda: False
+    planner: Planner,
+    steps: Sequence[PlanStep],
+    *,
+    directed: bool,
+    together: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Checked:
     """Take the steps of another plan that hold here; what has to be done before any consolidation comes first.
 
     `directed`: pods are sent where the steps moved them, as a global search wants it; else they look for places.
+    `together`: a step need not be worth its evictions alone, as on the way of a global search; see `worth_it`.
     """
     planner.walk(methods=UNAVOIDABLE, stop=stop)
     ours = [step for step in steps if step.command.method in _CONSOLIDATION]
@@ -39,7 +46,7 @@ def take_again(
             return Checked(held, done - held, len(ours) - done)
         if any(name in made and name not in names for name in step.command.nodes):
             continue
-        command = _again(planner, _renamed(step.command, names, made), directed=directed)
+        command = _again(planner, _renamed(step.command, names, made), directed=directed, together=together)
         if command is None:
             continue
         taken = planner.take(command).replacement_names
@@ -49,7 +56,15 @@ def take_again(
     return Checked(held, len(ours) - held)
 
 
-def _again(planner: Planner, command: Command, *, directed: bool) -> Command | None:
+def worth_it(planner: Planner) -> bool:
+    """Whether what was consolidated is worth all its evictions together."""
+    commands = [step.command for step in planner.steps if step.command.method in _CONSOLIDATION]
+    evicted = sum(len(command.evicted) for command in commands)
+    price = planner.context.settings.effective_eviction_price
+    return not commands or sum(command.savings for command in commands) > price * evicted - HAIR
+
+
+def _again(planner: Planner, command: Command, *, directed: bool, together: bool) -> Command | None:
     """A consolidation as it would be decided now, if it would."""
     candidates, refused = still_there(command, planner.context)
     if refused:
@@ -58,7 +73,8 @@ def _again(planner: Planner, command: Command, *, directed: bool) -> Command | N
     directions = directions_of(command, planner.context) if directed else None
     most = max(1, len(command.replacements))
     found = judge.evaluator.consolidate(candidates, most, directions=directions).command
-    return None if found is None or judge.not_worth_it(found, candidates) is not None else found
+    refuses = judge.unwanted if together else judge.not_worth_it
+    return None if found is None or refuses(found, candidates) is not None else found
 
 
 def _renamed(command: Command, names: Mapping[str, str], made: set[str]) -> Command:

@@ -9,7 +9,7 @@ from karpool.disruption.context import DecisionContext
 from karpool.disruption.plan import ClusterTotals, Plan, Planner, PlanStep, Progress
 from karpool.disruption.policies import HAIR
 from karpool.disruption.settings import GLOBAL, DisruptionSettings
-from karpool.disruption.what_if.again import Checked, take_again
+from karpool.disruption.what_if.again import Checked, take_again, worth_it
 from karpool.disruption.what_if.knob import Knob, turned
 from karpool.disruption.what_if.new_places import with_new_places
 from karpool.disruption.what_if.question import Question
@@ -253,7 +253,13 @@ def walk(
     """Plan to the end, without asking why nodes stay; `steps` are taken first, those that hold here."""
     planner = Planner(question.context(), progress)
     before = planner.totals()
-    checked = None if steps is None else take_again(planner, steps, directed=directed, stop=stop)
+    checked = None
+    if steps is not None:
+        # Steps of a global search may pay only together; if they do not any more, each has to.
+        checked = take_again(planner, steps, directed=directed, together=directed, stop=stop)
+        if directed and not worth_it(planner):
+            planner = Planner(question.context(), progress)
+            checked = take_again(planner, steps, directed=directed, stop=stop)
     whole = planner.walk(stop=stop)
     end = _end(before, planner.totals(), planner.steps)
     return Walked(end, reached(question, planner.context), tuple(planner.steps), checked, not whole)
