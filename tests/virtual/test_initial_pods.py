@@ -12,7 +12,7 @@ from tests.virtual.worlds import BY_PREFIXES
 
 from karpool.catalog.observed import with_observed
 from karpool.catalog.sources import open_catalog
-from karpool.disruption.brakes.ledger import owner_key
+from karpool.disruption.brakes.owned_pods import owner_key
 from karpool.disruption.candidates.pods import protected_until
 from karpool.model.labels import DO_NOT_DISRUPT, ZONE
 from karpool.model.objects import Objects

@@ -124,7 +124,7 @@ class Controller:
         )
         self._lifecycle = LifecycleController(session, manages_lifecycle=self.duties.manages_lifecycle)
         self._provisioning = ProvisioningController(session, self._lifecycle)
-        self._static = StaticController(session)
+        self._static = StaticController(session, self._lifecycle.workloads.owned)
         self._disruption = DisruptionController(session, self._lifecycle)
         self._lifecycle.start()
         if self.duties.provisions:
@@ -132,7 +132,7 @@ class Controller:
             self._static.start()
         if self.duties.disrupts:
             self._disruption.start()
-            HarmController(session).start()
+            HarmController(session, self._lifecycle.workloads.owned).start()
             LegacyRepairController(session).start()
             DeletionCostController(session, self._disruption.policies).start()
 

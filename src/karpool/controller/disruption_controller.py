@@ -246,14 +246,13 @@ class DisruptionController:
                 self._refuse_news(command, facts, now)
                 daemons = session.cluster_state.snapshot.daemons
                 around = self._around(command, facts)
-                siblings = self.lifecycle.workloads.siblings(pod for name in command.nodes for pod in facts[name].pods)
                 actions = start_command(
                     command,
                     around,
                     now,
                     session.execution,
                     daemons,
-                    everywhere=siblings,
+                    everywhere=self.lifecycle.workloads.owned,
                     identity=identity,
                     coming=coming,
                 )

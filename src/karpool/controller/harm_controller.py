@@ -5,6 +5,7 @@ from collections import defaultdict
 from karpool.controller.session import Session
 from karpool.disruption.brakes.harm import HarmedPod, harmed_by_moves, watched
 from karpool.disruption.brakes.ledger import LedgerEntry, ledger_of
+from karpool.disruption.brakes.owned_pods import OwnedPods
 from karpool.execution.harm_check import judge_pools
 from karpool.execution.refused_evictions import refused_evictions
 from karpool.execution.tickets import ticket_of
@@ -16,8 +17,10 @@ from karpool.model.nodepool import NodePool
 class HarmController:
     """Looks every now and then; pods are read only while there are moves to look after."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, pods: OwnedPods) -> None:
+        """`pods`: all that there are."""
         self.session = session
+        self._pods = pods
         self.clock = session.clock
 
     def start(self) -> None:
@@ -46,7 +49,7 @@ class HarmController:
         after = session.settings.brakes.harm_after
         harmed = defaultdict[str, list[HarmedPod]](list)
         entries = [(pool.name, entry) for pool in pools for entry in _entries(pool) if watched(entry, after, now)]
-        for name, pod in harmed_by_moves(entries, session.store.pods.listed() if entries else (), after, now):
+        for name, pod in harmed_by_moves(entries, self._pods, after, now):
             harmed[name].append(pod)
         # Pods that wait for others to be ready are not refused by anybody.
         claims = (claim for claim in session.store.claims if claim.status.node_name not in session.state.held_back)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from karpool.controller.session import Session
+from karpool.disruption.brakes.owned_pods import OwnedPods
 from karpool.disruption.brakes.stop import Stop
 from karpool.execution.actions import CreateClaim, DeleteClaim, NoteDisruption, RecordEvent
 from karpool.execution.fresh_facts import FreshFacts, unknown
@@ -23,8 +24,10 @@ _AGAIN: Final = 30.0
 class StaticController:
     """Looks at static pools when one of them, or one of their claims, has changed."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, pods: OwnedPods) -> None:
+        """`pods`: all that there are."""
         self.session = session
+        self._pods = pods
         self.store = session.store
         self.clock = session.clock
         self._queued = False
@@ -119,7 +122,7 @@ class StaticController:
             [pool],
             pods_on=lambda node: facts[node].pods,
             now=now,
-            everywhere=self.store.pods.listed(),
+            everywhere=self._pods,
             committed=True,
         )
 

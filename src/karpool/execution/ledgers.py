@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from karpool.disruption.brakes.failures import Failure, FailureCause, pool_of
 from karpool.disruption.brakes.ledger import RENEWED, LedgerEntry, disruption, entry_of
+from karpool.disruption.brakes.owned_pods import OwnedPods
 from karpool.execution.actions import NoteDisruption
 from karpool.execution.reconcile_context import ReconcileContext
 from karpool.execution.tickets import CommandInProgress, Ticket
@@ -21,7 +22,7 @@ def announced(
     pods_on: Callable[[str], Sequence[Pod]],
     now: datetime,
     *,
-    everywhere: Iterable[Pod],
+    everywhere: OwnedPods,
 ) -> Iterator[NoteDisruption]:
     """Entries for nodes that are about to go, by pool; `claims`: by name of a node; `everywhere`: see `disruption`."""
     yield from noted(ticket.id, ticket.method, claims, pools, pods_on=pods_on, now=now, everywhere=everywhere)
@@ -35,7 +36,7 @@ def noted(
     *,
     pods_on: Callable[[str], Sequence[Pod]],
     now: datetime,
-    everywhere: Iterable[Pod],
+    everywhere: OwnedPods,
     committed: bool = False,
 ) -> Iterator[NoteDisruption]:
     """Entries for nodes of a command, by pool; as of `announced`."""
@@ -52,7 +53,7 @@ def note_deletion(context: ReconcileContext, command: CommandInProgress) -> bool
     claims = {node.name: claim for claim in command.waiting for node in context.nodes_of.get(claim.name, ())}
     pools = {pool_of(claim) for claim in command.waiting}
     listed = [pool for pool in context.objects.node_pools if pool.name in pools]
-    everywhere = context.siblings(pod for name in claims for pod in context.pods_on(name))
+    everywhere = context.by_controller.owned
     for note in announced(command.ticket, claims, listed, context.pods_on, context.now, everywhere=everywhere):
         context.do(replace(note, entry=None if note.entry is None else replace(note.entry, committed=True)))
     return pool_gone(context, command) is None and all(entry_of(pool, command.ticket.id) for pool in listed)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from karpool.disruption.brakes.ledger import LedgerEntry, entry_of, ledger_of
-from karpool.disruption.brakes.readiness import Away, Held, LetGo, WorkloadReadiness, awaited, moving_key, ready
+from karpool.disruption.brakes.readiness import Away, Held, LetGo, awaited, moving_key, ready
 from karpool.disruption.candidates.pods import evictable, waiting_for_eviction
 from karpool.disruption.command import Cause
 from karpool.execution.deadlines import deadline_of
@@ -55,7 +55,7 @@ class DrainPace:
         entries = list(_entries(context))
         here, leaving = _on_nodes(context, {entry.command for entry in entries})
         away = Away(
-            context.workloads or WorkloadReadiness(context.everywhere()),
+            context.by_controller,
             entries,
             context.settings.pacing,
             context.now,

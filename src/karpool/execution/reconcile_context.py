@@ -70,9 +70,10 @@ class ReconcileContext:
         self.waits_over: list[WaitOver] = []
         self.recorded = {key: until for key, until in self.state.recorded.items() if self.now < until}
 
-    def siblings(self, pods: Iterable[Pod]) -> Iterable[Pod]:
-        """At least all pods of the controllers that made some pods."""
-        return self.everywhere() if self.workloads is None else self.workloads.siblings(pods)
+    @cached_property
+    def by_controller(self) -> WorkloadReadiness:
+        """The pods of every controller."""
+        return WorkloadReadiness(self.everywhere()) if self.workloads is None else self.workloads
 
     @cached_property
     def claims(self) -> dict[str, NodeClaim]:

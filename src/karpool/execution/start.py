@@ -12,6 +12,7 @@ from karpool.cluster.daemons import Daemon
 from karpool.cluster.nodes import StateNode
 from karpool.cluster.pairing import join
 from karpool.disruption.brakes.failures import pool_of
+from karpool.disruption.brakes.owned_pods import OwnedPods
 from karpool.disruption.command import Cause, Command
 from karpool.disruption.reasons import ReasonCode
 from karpool.disruption.repair.history import with_reboot
@@ -24,7 +25,6 @@ from karpool.execution.tickets import COMMAND, REPLACES, Ticket, command_id
 from karpool.model.labels import LAUNCHED_FOR, REBOOT_BOUND, REBOOTS
 from karpool.model.nodepool import REBOOTING, NodeClaim
 from karpool.model.objects import Objects
-from karpool.model.pod import Pod
 from karpool.model.reading.unreadable import unreadable_reason
 from karpool.model.reasons import Reason
 from karpool.provisioning.claims import NodeRequest, claim_name, new_claim
@@ -46,17 +46,16 @@ def start_command(
     settings: ExecutionSettings,
     daemons: Sequence[Daemon],
     *,
-    everywhere: Sequence[Pod] | None = None,
+    everywhere: OwnedPods | None = None,
     identity: str | None = None,
     coming: Mapping[str, str] | None = None,
 ) -> tuple[Action, ...]:
     """The actions that start a command; `advance` continues from what they write on the objects.
 
-    `everywhere`: all pods of the cluster, or at least of the controllers of those that go, if `objects` are only those
-    that the command is about. `identity`: its id, if it has one already. `coming`: by name of a node that is no more
-    than expected, its NodeClaim.
+    `everywhere`: all pods of the cluster, if `objects` are only those that the command is about. `identity`: its id, if
+    it has one already. `coming`: by name of a node that is no more than expected, its NodeClaim.
     """
-    all_pods = objects.pods if everywhere is None else everywhere
+    all_pods = OwnedPods(objects.pods) if everywhere is None else everywhere
     candidates = _candidates(command, objects)
     _refuse_unreadable(candidates, objects)
     if command.reboot:
@@ -90,7 +89,7 @@ def start_command(
 
 
 def _reboot(
-    command: Command, candidates: Sequence[StateNode], objects: Objects, now: datetime, everywhere: Sequence[Pod]
+    command: Command, candidates: Sequence[StateNode], objects: Objects, now: datetime, everywhere: OwnedPods
 ) -> Iterator[Action]:
     """Ask for reboots; `execution.reboot` continues from what is written on the claims.
 

@@ -9,6 +9,7 @@ from tests.factories import pod
 
 from karpool.disruption.brakes.harm import Harm, HarmedPod, found, harmed_by_moves
 from karpool.disruption.brakes.ledger import Blame, LedgerEntry, disruption
+from karpool.disruption.brakes.owned_pods import OwnedPods
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stops_of import stops_of
 from karpool.disruption.decision_pass import DecisionPass
@@ -34,7 +35,7 @@ HARMED = Harm(
 
 def moved(*pods: Pod, at: datetime = MOVED, command: str = "c1", everywhere: tuple[Pod, ...] = ()) -> LedgerEntry:
     """A command that moved pods."""
-    made = disruption(command, "SingleNodeConsolidation", ["a"], pods, at, everywhere=everywhere)
+    made = disruption(command, "SingleNodeConsolidation", ["a"], pods, at, everywhere=OwnedPods(everywhere))
     return replace(made, committed=True)
 
 
@@ -55,7 +56,7 @@ def crashing(made: Pod, restarts: int = 5) -> Pod:
 
 
 def harmed(entries: list[LedgerEntry], *pods: Pod, after: timedelta = AFTER, now: datetime = NOW) -> list[HarmedPod]:
-    return [one for _, one in harmed_by_moves([("default", entry) for entry in entries], pods, after, now)]
+    return [one for _, one in harmed_by_moves([("default", entry) for entry in entries], OwnedPods(pods), after, now)]
 
 
 def told(entries: list[LedgerEntry], *pods: Pod, now: datetime = NOW) -> list[tuple[str, str]]:
@@ -174,7 +175,7 @@ def test_pods_that_had_just_been_made_excuse_nothing_and_those_that_waited_for_l
 def test_a_pod_that_a_command_moved_in_two_pools_counts_in_one() -> None:
     entries = [("one", moved(web(1))), ("two", moved(web(2)))]
     counted = [
-        [(pool, one.pod) for pool, one in harmed_by_moves(entries, pods, AFTER, NOW)]
+        [(pool, one.pod) for pool, one in harmed_by_moves(entries, OwnedPods(pods), AFTER, NOW)]
         for pods in ((new(3), web(4)), (new(3), new(4)))
     ]
     assert counted == [[("one", "default/web-3")], [("one", "default/web-3"), ("two", "default/web-4")]]

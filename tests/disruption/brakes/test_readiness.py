@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.factories import pod
 
-from karpool.disruption.brakes.ledger import LedgerEntry, Moved, disruption, owner_key
+from karpool.disruption.brakes.ledger import LedgerEntry, Moved, disruption
+from karpool.disruption.brakes.owned_pods import OwnedPods, owner_key
 from karpool.disruption.brakes.readiness import Away, Held, Lapse, LetGo, Pacing, WorkloadReadiness, awaited
+from karpool.disruption.brakes.wellness import unwell
 from karpool.model.pod import Pod
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -26,7 +28,7 @@ def new(number: int, minutes: float = 0.5, *, ready: bool = False, node: str | N
 
 
 def entry(moving: list[Pod], everywhere: list[Pod], command: str = "c1") -> LedgerEntry:
-    return replace(disruption(command, "Drift", ["a"], moving, MOVED, everywhere=everywhere), committed=True)
+    return replace(disruption(command, "Drift", ["a"], moving, MOVED, everywhere=OwnedPods(everywhere)), committed=True)
 
 
 def away(
@@ -137,7 +139,7 @@ def test_a_later_command_does_not_take_missing_pods_for_a_smaller_workload() -> 
 
 def test_pods_of_all_workloads_together_are_bounded() -> None:
     pods = [pod(f"app{number}-1", node="a") for number in range(400)]
-    noted = replace(disruption("c1", "Drift", ["a"], pods, MOVED, everywhere=pods), committed=True)
+    noted = replace(disruption("c1", "Drift", ["a"], pods, MOVED, everywhere=OwnedPods(pods)), committed=True)
     here = dict.fromkeys(noted.owners, 1)
     asked = Away(WorkloadReadiness(pods), [noted], PACING, NOW, here=here, leaving={}, lapses={})
     assert free(asked, pods) == 20
@@ -167,7 +169,7 @@ def test_each_bound_can_be_switched_off() -> None:
 
 def test_a_job_that_ends_leaves_nobody_waiting() -> None:
     pods = [pod(f"job-{number}", node="a", owner="Job") for number in range(4)]
-    noted = replace(disruption("c1", "Drift", ["a"], pods, MOVED, everywhere=pods), committed=True)
+    noted = replace(disruption("c1", "Drift", ["a"], pods, MOVED, everywhere=OwnedPods(pods)), committed=True)
     left = [pods[3]]
     asked = Away(
         WorkloadReadiness(left), [noted], PACING, NOW, here={owner_key(pods[0]) or "": 1}, leaving={}, lapses={}
@@ -237,4 +239,8 @@ def test_pods_that_come_change_and_go_are_counted_as_if_all_were_read_anew(steps
     for each in (web(1), pod("api-1")):
         assert kept.of(str(owner_key(each))) == fresh.of(str(owner_key(each)))
         alike = [other for other in known.values() if owner_key(other) == owner_key(each)]
-        assert sorted(kept.siblings([each]), key=lambda one: one.key) == sorted(alike, key=lambda one: one.key)
+        owned, key = kept.owned, str(owner_key(each))
+        assert owned.of(key) == {one.key: one for one in alike}
+        assert owned.unwell(key) == {one.key: one for one in alike if unwell(one) is not None}
+        assert owned.replicas(key) == sum(one.active for one in alike)
+        assert owned.replicas(key, but={each.key}) == sum(one.active for one in alike if one.key != each.key)

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from tests.disruption.scenarios import NOW, ago
 from tests.factories import pod
 
-from karpool.disruption.brakes.ledger import COUNTED, Blame, LedgerEntry, Moved, disruption, owner_key, read_ledger
+from karpool.disruption.brakes.ledger import COUNTED, Blame, LedgerEntry, Moved, disruption, read_ledger
+from karpool.disruption.brakes.owned_pods import owner_key
 from karpool.disruption.brakes.short_ledgers import LONGEST, with_entry
 from karpool.model.pod import Pod
 

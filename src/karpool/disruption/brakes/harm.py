@@ -4,8 +4,7 @@ What is seen of pods is told apart from what is done about it: `harmed_by_moves`
 the annotation of a NodePool that says what was found. It outlives a restart, and a person can remove it.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
@@ -13,7 +12,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from karpool.disruption.brakes.ledger import Blame, LedgerEntry, owner_key
+from karpool.disruption.brakes.ledger import Blame, LedgerEntry
+from karpool.disruption.brakes.owned_pods import OwnedPods
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stamps import refuse_ahead
 from karpool.disruption.brakes.stop import Stop
@@ -91,7 +91,7 @@ def watched(entry: LedgerEntry, after: timedelta, now: datetime) -> bool:
 
 
 def harmed_by_moves(
-    entries: Iterable[tuple[str, LedgerEntry]], pods: Iterable[Pod], after: timedelta, now: datetime
+    entries: Iterable[tuple[str, LedgerEntry]], pods: OwnedPods, after: timedelta, now: datetime
 ) -> Iterator[tuple[str, HarmedPod]]:
     """By pool: pods that took the place of moved ones and have not been well for long.
 
@@ -104,16 +104,16 @@ def harmed_by_moves(
     for _, entry in kept:
         for key, then in entry.owners.items():
             before.setdefault(key, then.unwell)
-    made = _by_owner(pods, before.keys())
-    bad = {pod.key for own in made.values() for pod in own if _long_unwell(pod, after, now)}
-    more = {key: sum(pod.key in bad for pod in own) - before[key] for key, own in made.items()}
+    bad = {key: {pod.key for pod in _taking_place(pods.unwell(key)) if _long_unwell(pod, after, now)} for key in before}
+    more = {key: count for key, found in bad.items() if (count := len(found) - before[key]) > 0}
+    made = {key: sorted(_taking_place(pods.of(key)), key=lambda pod: (_created(pod), pod.key)) for key in more}
     taken: set[str] = set()
     for pool, entry in kept:
         for key, moved in entry.owners.items():
             after_move = (pod for pod in made.get(key, ()) if _created(pod) >= entry.since and pod.key not in taken)
             for pod in list(islice(after_move, moved.pods)):
                 taken.add(pod.key)
-                if pod.key in bad and more[key] > 0:
+                if pod.key in bad[key] and more[key] > 0:
                     more[key] -= 1
                     yield pool, HarmedPod(entry.command, pod.key, _said(pod, now))
 
@@ -122,16 +122,9 @@ def _since(one: tuple[str, LedgerEntry]) -> datetime:
     return one[1].since
 
 
-def _by_owner(pods: Iterable[Pod], wanted: Collection[str]) -> dict[str, list[Pod]]:
-    """Pods of some controllers, oldest first."""
-    made = defaultdict[str, list[Pod]](list)
-    for pod in pods if wanted else ():
-        key = owner_key(pod)
-        if key is not None and key in wanted and pod.metadata.creation_timestamp is not None and not _passes_by(pod):
-            made[key].append(pod)
-    for successors in made.values():
-        successors.sort(key=lambda pod: (_created(pod), pod.key))
-    return made
+def _taking_place(pods: Mapping[str, Pod]) -> list[Pod]:
+    """Pods that may have taken the place of others."""
+    return [pod for pod in pods.values() if pod.metadata.creation_timestamp is not None and not _passes_by(pod)]
 
 
 def _created(pod: Pod) -> datetime:

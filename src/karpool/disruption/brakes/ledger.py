@@ -5,17 +5,16 @@ back is taken out. Rates are counted from the ledgers of all pools, and the harm
 What is old is taken out from time to time, and what is too long becomes shorter (`short_ledgers`).
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
 
+from karpool.disruption.brakes.owned_pods import OwnedPods, is_replica, owner_key
 from karpool.disruption.brakes.wellness import unwell_already
 from karpool.disruption.candidates.pods import tolerates_disruption
 from karpool.model.annotations import AnnotationError, annotation_path
@@ -30,7 +29,6 @@ RENEWED: Final = timedelta(minutes=1)
 COUNTED: Final = timedelta(hours=1) + RENEWED
 """How long an entry counts."""
 _NAMED: Final = 3
-_DIGITS: Final = 12
 
 
 class Blame(StrEnum):
@@ -118,12 +116,9 @@ def disruption(
     pods: Iterable[Pod],
     now: datetime,
     *,
-    everywhere: Iterable[Pod] = (),
+    everywhere: OwnedPods | None = None,
 ) -> LedgerEntry:
-    """The entry of a command that removes nodes of a pool with these pods on them.
-
-    `everywhere`: all pods there are, or at least those of the controllers that made these.
-    """
+    """The entry of a command that removes nodes of a pool with these pods on them; `everywhere`: all pods there are."""
     moving, now = [pod for pod in pods if evicted_with_node(pod)], now.replace(microsecond=0)
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
     return LedgerEntry(
@@ -134,7 +129,7 @@ def disruption(
         nodes=len(nodes),
         names=", ".join(sorted(nodes)[:_NAMED]) + more,
         pods=evictions_by_namespace(moving),
-        owners=_owners([pod for pod in moving if not pod.is_daemon], everywhere, now),
+        owners=_owners([pod for pod in moving if not pod.is_daemon], everywhere or OwnedPods(), now),
     )
 
 
@@ -148,35 +143,15 @@ def evictions_by_namespace(pods: Iterable[Pod]) -> dict[str, int]:
     return dict(Counter(pod.metadata.namespace for pod in pods if evicted_with_node(pod)))
 
 
-def owner_key(pod: Pod) -> str | None:
-    """A few characters that stand for a pod's controller; None for a pod that nobody makes again."""
-    for owner in pod.metadata.owner_references:
-        if owner.controller:
-            return _key(pod.metadata.namespace, owner.kind, owner.name, owner.uid)
-    return None
-
-
-def _controller(pod: Pod) -> tuple[str, str] | None:
-    """The namespace and the name of a pod's controller, which is quicker to tell than what stands for it."""
-    for owner in pod.metadata.owner_references:
-        if owner.controller:
-            return pod.metadata.namespace, owner.name
-    return None
-
-
-@lru_cache(maxsize=1 << 16)
-def _key(namespace: str, kind: str, name: str, uid: str) -> str:
-    return hashlib.sha256(f"{namespace}/{kind}/{name}/{uid}".encode()).hexdigest()[:_DIGITS]
-
-
-def _owners(moving: Sequence[Pod], everywhere: Iterable[Pod], now: datetime) -> dict[str, Moved]:
+def _owners(moving: Sequence[Pod], everywhere: OwnedPods, now: datetime) -> dict[str, Moved]:
     moved = Counter(key for pod in moving if (key := owner_key(pod)) is not None)
-    # What was read of the pods that move counts more than what is known of all, of which most are of no interest here.
-    keys, controllers = {pod.key for pod in moving}, {_controller(pod) for pod in moving} - {None}
-    elsewhere = (pod for pod in everywhere if _controller(pod) in controllers and pod.key not in keys)
-    unwell, replicas = Counter[str | None](), Counter[str | None]()
-    for pod in chain(moving, elsewhere):
-        if pod.active and (key := owner_key(pod)) in moved:
-            replicas[key] += not pod.owned_by("Job")
-            unwell[key] += unwell_already(pod, now)
+    # What was read of the pods that move counts more than what is known of them.
+    keys, unwell, replicas = {pod.key for pod in moving}, Counter[str | None](), Counter[str | None]()
+    for pod in moving:
+        key = owner_key(pod)
+        replicas[key] += is_replica(pod)
+        unwell[key] += unwell_already(pod, now)
+    for key in moved:
+        replicas[key] += everywhere.replicas(key, but=keys)
+        unwell[key] += sum(unwell_already(pod, now) for name, pod in everywhere.unwell(key).items() if name not in keys)
     return {key: Moved(count, unwell[key], replicas[key]) for key, count in moved.items()}

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
-from karpool.disruption.brakes.ledger import RENEWED, LedgerEntry, owner_key
+from karpool.disruption.brakes.ledger import RENEWED, LedgerEntry
+from karpool.disruption.brakes.owned_pods import OwnedPods, owner_key
 from karpool.disruption.brakes.wellness import unwell
 from karpool.model.pod import Pod
 from karpool.wire.duration import Duration
@@ -62,14 +63,13 @@ class WorkloadReadiness:
         self.pods = 0
         """How many pods there are that their controllers would make again."""
         self._of: dict[str, _Workload] = {}
-        self._made: dict[str, dict[str, Pod]] = {}
-        """The pods of every controller by key, whatever became of them."""
+        self.owned = OwnedPods()
         for pod in pods:
             self.change(None, pod)
 
     def change(self, old: Pod | None, new: Pod | None) -> bool:
         """Note that a pod came, changed or went; whether that matters to who is away."""
-        self._file(old, new)
+        self.owned.change(old, new)
         before, after = _counted(old), _counted(new)
         if before == after:
             return False
@@ -82,21 +82,6 @@ class WorkloadReadiness:
     def of(self, key: str) -> _Workload:
         """The pods of a controller."""
         return self._of.get(key, _NOBODY)
-
-    def siblings(self, pods: Iterable[Pod]) -> list[Pod]:
-        """All pods of the controllers that made some pods."""
-        keys = dict.fromkeys(map(owner_key, pods))
-        return [pod for key in keys if key is not None for pod in self._made.get(key, {}).values()]
-
-    def _file(self, old: Pod | None, new: Pod | None) -> None:
-        key = None if old is None else owner_key(old)
-        if old is not None and key is not None and (new is None or owner_key(new) != key):
-            del self._made[key][old.key]
-            if not self._made[key]:
-                del self._made[key]
-        key = None if new is None else owner_key(new)
-        if new is not None and key is not None:
-            self._made.setdefault(key, {})[new.key] = new
 
     def _count(self, pod: Pod, key: str, state: _PodState, *, step: int) -> None:
         mine = self._of.setdefault(key, _Workload())
