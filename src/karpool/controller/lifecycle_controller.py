@@ -270,7 +270,7 @@ class LifecycleController:
         if not session.alive:
             return
         now = self.clock.earliest
-        stops = cache(lambda: session.stops(now))
+        stops = cache(lambda: session.halts(now))
         session.state, actions = advance(
             self.under_way(),
             session.state,

@@ -24,7 +24,7 @@ from karpool.disruption.brakes.doubt import doubts
 from karpool.disruption.brakes.dropped_commands import Dropped, dropped_lately
 from karpool.disruption.brakes.failures import FailedCommand
 from karpool.disruption.brakes.stop import Stop, Stops
-from karpool.disruption.brakes.stops_of import stops_of
+from karpool.disruption.brakes.stops_of import halts_of, stops_of
 from karpool.disruption.settings import DisruptionSettings
 from karpool.execution.actions import Action
 from karpool.execution.settings import ExecutionSettings
@@ -98,6 +98,10 @@ class Session:
         brakes = self.settings.brakes
         dropped = dropped_lately(self.dropped, self._pool_of, brakes, now)
         return Stops((*self.doubts(), *stops_of(objects, brakes, now), *dropped))
+
+    def halts(self, now: datetime) -> Stops:
+        """What rolls commands back that are under way, which is less to ask for than all that stops disruption."""
+        return Stops((*self.doubts(), *halts_of(self.store.but_pods(), self.settings.brakes, now)))
 
     def _pool_of(self, node: str) -> str:
         nodes = self.cluster_state.snapshot.nodes

@@ -110,7 +110,7 @@ class StaticController:
     def _stop(self, pool: str) -> Stop | None:
         """What keeps the surplus nodes of a pool: a brake that halts commands, or a doubt about what is known."""
         doubts = self.session.doubts()
-        return doubts[0] if doubts else self.session.stops(self.clock.earliest).halting(pool)
+        return doubts[0] if doubts else self.session.halts(self.clock.earliest).halting(pool)
 
     def _notes(self, pool: NodePool, claims: Mapping[str, NodeClaim], facts: FreshFacts) -> Iterator[NoteDisruption]:
         """What goes, for the ledger of the pool; `claims`: by name of a node."""

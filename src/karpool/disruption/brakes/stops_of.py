@@ -31,9 +31,20 @@ BRAKES: Final[tuple[Brake, ...]] = (
     after_replacement,
 )
 """In the order in which a node that several of them stop names one: what a person said comes first."""
+_MAY_HALT: Final = frozenset((not_opted_in, pauses, harms, unhealthy))
+"""Those of them that may roll back commands under way."""
 
 
 def stops_of(objects: Objects, settings: BrakeSettings, now: datetime) -> Stops:
     """Everything that stops voluntary disruption at a moment."""
-    stops = (stop for brake in BRAKES for stop in brake(objects, settings, now))
+    return _asked(BRAKES, objects, settings, now)
+
+
+def halts_of(objects: Objects, settings: BrakeSettings, now: datetime) -> Stops:
+    """At least all of it that rolls commands under way back, which takes less time to tell."""
+    return _asked([brake for brake in BRAKES if brake in _MAY_HALT], objects, settings, now)
+
+
+def _asked(brakes: Iterable[Brake], objects: Objects, settings: BrakeSettings, now: datetime) -> Stops:
+    stops = (stop for brake in brakes for stop in brake(objects, settings, now))
     return Stops(stop for stop in stops if (stop.code, stop.object) not in settings.released)
