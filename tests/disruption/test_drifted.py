@@ -6,11 +6,14 @@ import pytest
 from tests.factories import Z1, Z2, Rule, instance_type, node_claim, node_pool
 
 from karpool.catalog.instance_types import Catalog
-from karpool.disruption.candidates.drift_detection import drift_of
+from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.candidates.drift_detection import TYPE_CHECKED_AFTER, drift_of
+from karpool.disruption.candidates.node_facts import DRIFT_REFRESH, NodeFactsCache
 from karpool.model.labels import (
     ARCH,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
+    NODEPOOL,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     ON_DEMAND,
@@ -20,6 +23,7 @@ from karpool.model.labels import (
     ZONE,
 )
 from karpool.model.nodepool import NodeClaim
+from karpool.model.objects import Objects
 from karpool.wire.objects import Condition
 
 NOW = datetime(2026, 11, 16, 14, 0, tzinfo=UTC)
@@ -170,3 +174,25 @@ def test_claims_that_leave_or_have_not_launched_do_not_drift(rest: dict[str, Any
 
 def test_a_claim_whose_pool_is_gone_does_not_drift() -> None:
     assert code(claim(drifted=True), None) is None
+
+
+def test_a_node_drifts_by_its_age_alone() -> None:
+    labels = {**LABELS, NODEPOOL: "default"}
+    young = claim(labels=labels, created=NOW - TYPE_CHECKED_AFTER)
+    snapshot = Snapshot(Objects(node_claims=(young,), node_pools=(node_pool(),)))
+    facts = NodeFactsCache(snapshot.nodes, {"default": node_pool()}, catalog(name="other"), complete=True)
+    for after, drifted in ((timedelta(0), 0), (timedelta(minutes=4), 0), (DRIFT_REFRESH, 1)):
+        facts.refresh(NOW + after)
+        assert facts.drifted().tolist()[:1] == [drifted]
+        assert (facts.drift(0) is not None) == bool(drifted)
+
+
+def test_a_node_is_known_to_have_drifted_since_it_was_last_looked_at() -> None:
+    old = claim(labels={**LABELS, NODEPOOL: "default"})
+    pool = node_pool(requirements=[(ARCH, "In", "arm64")])
+    facts = NodeFactsCache(Snapshot(Objects(node_claims=(old,))).nodes, {"default": pool}, catalog(), complete=False)
+    for now, since in ((NOW, NOW), (NOW + timedelta(minutes=4), NOW), (NOW + DRIFT_REFRESH, NOW + DRIFT_REFRESH)):
+        facts.refresh(now)
+        drift = facts.drift(0)
+        assert drift is not None
+        assert drift.since == since

@@ -15,7 +15,7 @@ from karpool.cluster.arrays import Array, grown
 from karpool.cluster.changes import conditions_read
 from karpool.cluster.node_table import NodeTable
 from karpool.cluster.nodes import StateNode
-from karpool.disruption.candidates.drift_detection import Drift, drift_of, with_node_labels
+from karpool.disruption.candidates.drift_detection import TYPE_CHECKED_AFTER, Drift, drift_of, with_node_labels
 from karpool.disruption.candidates.node_checks import node_refusal
 from karpool.disruption.candidates.windows import closed_until, settled_at
 from karpool.disruption.repair.breaker import PoolHealth
@@ -111,8 +111,7 @@ class NodeFactsCache:
         if len(nodes.live) > len(columns.opens):
             columns.grow(len(nodes.live))
         if now - self._drift_checked >= DRIFT_REFRESH:
-            self._drift_checked, self._seen = now, -1
-            self._basis.clear()
+            self._check_drift_again(now)
         for row in np.flatnonzero(nodes.changed[: len(nodes.states)] > self._seen).tolist():
             state = nodes.states[row]
             if state is None or self._written.get(row) is not state or row not in self._basis:
@@ -122,6 +121,8 @@ class NodeFactsCache:
     def of(self, row: int) -> NodeFacts:
         """The facts of a node."""
         facts, state = self._facts.get(row), self._nodes.get(row)
+        if facts is not None and facts.state is not state and _same_labels(facts.state, state):
+            facts = self._facts[row] = facts._replace(state=state)
         if facts is None or facts.state is not state:
             entry = self._catalog.by_name.get(state.labels.get(INSTANCE_TYPE, ""))
             price = node_price(self._catalog, state.labels)
@@ -244,12 +245,30 @@ class NodeFactsCache:
             deleting=state.deleting,
         )
 
+    def _check_drift_again(self, now: datetime) -> None:
+        """Judge nodes again that have drifted, or that were too young for their type to count the last time."""
+        before, self._drift_checked = self._drift_checked, now
+        for row, written in self._written.items():
+            state = self._nodes.states[row]
+            if state is None or row not in self._basis:
+                continue
+            created = None if written.claim is None else written.claim.metadata.creation_timestamp
+            young = created is not None and before - created <= TYPE_CHECKED_AFTER
+            if self._drifts[row] is not None or (young and self._drift_catalog is not None):
+                self._drifts[row] = self._detect_drift(self.of(row), now)
+                self._columns.drifted[row] = self._drifts[row] is not None
+
     def _detect_drift(self, facts: NodeFacts, now: datetime) -> Drift | None:
         claim, node = facts.state.claim, facts.state.node
         if claim is None or facts.state.group:
             return None
         with_labels = claim if node is None else with_node_labels(claim, node.metadata.labels)
         return drift_of(with_labels, facts.pool, self._drift_catalog, now)
+
+
+def _same_labels(old: StateNode, new: StateNode) -> bool:
+    """Whether two versions of a node are seen to have the same labels, and to be of the same pool or group."""
+    return old.node is new.node and old.registered and new.registered and old.group == new.group
 
 
 def _with(column: Array, rows: list[int]) -> Array:
