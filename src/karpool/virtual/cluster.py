@@ -94,7 +94,8 @@ class VirtualCluster:
         drivers = DeviceDrivers(world, lambda: self.cloud.catalog)
         self.breakdowns = Breakdowns(world, self.cloud, scenario.faults)
         self.scheduler = Scheduler(world, self.cluster_state, policy.scheduler or scenario.scheduler, drivers)
-        Kubelets(world, self.cluster_state, manager.workload_of)
+        facts = VirtualFacts(self.store)
+        Kubelets(world, self.cluster_state, manager.workload_of, facts.pods_on)
         self.actuator = VirtualActuator(world, self.api, self.cloud)
         self.recorder = RunRecorder(world, self.api, self.cloud)
         self.actuator.observers.append(self.recorder.action)
@@ -105,7 +106,7 @@ class VirtualCluster:
             self.actuator,
             catalog_source=self.cloud,
             pdb_source=self.pdb_controller,
-            facts=VirtualFacts(self.store),
+            facts=facts,
             settings=_settings(policy, seed, policy.scheduler or scenario.scheduler),
             options=Options(seed=seed, ignore_dra_requests=ignores_claims),
             intervals=_intervals(scenario.timings, policy.decisions.effort),

@@ -16,14 +16,22 @@ from karpool.virtual.world import VirtualWorld
 
 
 class Kubelets:
-    """The kubelets of all nodes; `workload_of` finds the workload of a pod, which may have timings of its own."""
+    """The kubelets of all nodes; `workload_of` finds the workload of a pod, which may have timings of its own.
+
+    `pods_on` are the pods bound to a node, by its name.
+    """
 
     def __init__(
-        self, world: VirtualWorld, cluster_state: ClusterState, workload_of: Callable[[Pod], ScenarioWorkload | None]
+        self,
+        world: VirtualWorld,
+        cluster_state: ClusterState,
+        workload_of: Callable[[Pod], ScenarioWorkload | None],
+        pods_on: Callable[[str], list[Pod]],
     ) -> None:
         self.world = world
         self.cluster_state = cluster_state
         self._workload_of = workload_of
+        self._pods_on = pods_on
         world.store.pods.watch(self._pod_changed)
         world.store.nodes.watch(self._node_changed)
 
@@ -89,9 +97,8 @@ class Kubelets:
     def _collect_garbage(self, name: str) -> None:
         if name in self.world.store.nodes:
             return
-        for pod in self.world.store.pods:
-            if pod.spec.node_name == name:
-                self.world.store.pods.remove(pod.key)
+        for pod in self._pods_on(name):
+            self.world.store.pods.remove(pod.key)
 
     def _node_ready(self, name: str) -> None:
         node = self.world.store.nodes.get(name)

@@ -123,7 +123,7 @@ class PdbController:
     def scaled(self, scale_target: str) -> None:
         """Take in that a scale target wants another number of pods."""
         for key, tally in self._tallies.items():
-            if tally.scale_targets[scale_target] and self._expected(tally) != tally.expected:
+            if tally.scale_targets.get(scale_target) and self._expected(tally) != tally.expected:
                 self._write(key)
 
     def _write(self, key: str) -> None:
