@@ -24,6 +24,7 @@ EVENT_INTERVAL: Final = timedelta(minutes=2)
 """The same event is recorded once within this time."""
 FACTS_RETRY: Final = timedelta(seconds=5)
 """When to try again what waits for facts: nodes that could not be read, or caches and a time to be trusted."""
+_NO_PDBS: Final = PdbLimits(())
 PodsOn = Callable[[str], Sequence[Pod]]
 """The pods of a node, by its name."""
 Everywhere = Callable[[], Iterable[Pod]]
@@ -42,7 +43,7 @@ class ReconcileContext:
     settings: ExecutionSettings
     pods_on: PodsOn = lambda _: ()
     everywhere: Everywhere = tuple
-    pdbs: PdbLimits = field(default_factory=lambda: PdbLimits(()))
+    pdbs: PdbLimits = _NO_PDBS
     claims_of: ClaimsOf = lambda _: ()
     halting: Halting = lambda _: None
     facts: FreshFacts = field(default_factory=dict)

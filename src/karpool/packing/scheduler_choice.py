@@ -215,8 +215,9 @@ def pods_alike(snapshot: Snapshot, workload: int, size: int) -> Array:
     if workload == NO_WORKLOAD:
         return np.zeros(0, dtype=np.int64)
     pods, count = snapshot.pods, len(snapshot.pods.objects)
-    there = (pods.workload_of[:count] == workload) & (pods.counted[:count] == 1) & (pods.node_of[:count] >= 0)
-    return np.bincount(pods.node_of[:count][there], minlength=size)
+    own = np.flatnonzero(pods.workload_of[:count] == workload)
+    at = pods.node_of[own]
+    return np.bincount(at[(pods.counted[own] == 1) & (at >= 0)], minlength=size)
 
 
 def _levels(snapshot: Snapshot, number: int) -> list[int]:

@@ -17,7 +17,7 @@ def bins(
     on what is left of a budget just now.
     """
     members_of: dict[Hashable, list[Candidate]] = defaultdict(list)
-    pools = {candidate.pool.name: candidate.pool for candidate in candidates if candidate.pool is not None}
+    pools = {candidate.pool_name: candidate.pool for candidate in candidates if candidate.pool is not None}
     # Kinds are large values: each has a number, so that nobody compares them for every node.
     numbers: dict[Hashable, int] = {}
     kinds = {name: numbers.setdefault(_kind_of(pool, partition), len(numbers)) for name, pool in pools.items()}

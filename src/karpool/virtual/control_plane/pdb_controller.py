@@ -50,12 +50,15 @@ class PdbController:
         self._matching: dict[tuple[str, int], tuple[dict[str, str], tuple[str, ...]]] = {}
         self._counted: dict[str, _Entry] = {}
         self._limits = StatusPdbLimits(self)
+        self._rules: tuple[object, ...] | None = None
         self.reread()
         store.pods.watch(self._pod_changed)
+        store.pdbs.watch(self._budget_changed)
 
     def reread(self) -> None:
         """Take in that budgets were created, changed or deleted."""
         self._budgets = PdbLimits(self.store.pdbs.listed())
+        self._rules = None
         self._matching.clear()
         self._counted.clear()
         self._tallies: dict[str, _Tally] = {pdb.key: _Tally() for pdb in self.store.pdbs}
@@ -67,7 +70,9 @@ class PdbController:
     @property
     def rules(self) -> tuple[object, ...]:
         """What budgets say whatever their status is, and which of them are known to cover pods."""
-        return self._budgets.rules, tuple((pdb.key, pdb.spec) for pdb in self.store.pdbs)
+        if self._rules is None:
+            self._rules = self._budgets.rules, tuple((pdb.key, pdb.spec) for pdb in self.store.pdbs)
+        return self._rules
 
     def covering(self, pod: Pod) -> tuple[str, ...]:
         """The keys of the budgets that cover a pod, by name; pods that share their labels share the answer."""
@@ -80,6 +85,10 @@ class PdbController:
             # The labels are kept, too, so that no others ever get their id.
             matching = self._matching[name] = labels, tuple(pdb.key for pdb in self._budgets.matching(pod))
         return matching[1]
+
+    def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
+        if old is None or new is None or old.spec is not new.spec:
+            self._rules = None
 
     # -- counting ------------------------------------------------------------------------------------------------
 
