@@ -15,7 +15,7 @@ from karpool.controller.session import Session
 from karpool.disruption.brakes.failures import Failure, FailureCause, after_failure, pool_of
 from karpool.disruption.brakes.launch_failures import LaunchTimes, claims_to_tell, launch_failure, remembered_launch
 from karpool.disruption.brakes.readiness import WorkloadReadiness
-from karpool.execution.actions import Action, Annotate, CreateClaim
+from karpool.execution.actions import Action, Annotate, ClearClaimCondition, CreateClaim, SetClaimCondition
 from karpool.execution.advance import advance
 from karpool.execution.conditions import DISRUPTION_REASON
 from karpool.execution.fresh_facts import FreshFacts, to_read
@@ -26,7 +26,7 @@ from karpool.execution.tickets import COMMAND, REPLACES, commands_in_progress, r
 from karpool.model.devices import ResourceSlice
 from karpool.model.labels import FAILED_LAUNCH, LAUNCHED_FOR, NODEPOOL
 from karpool.model.node import Node
-from karpool.model.nodepool import NodeClaim, NodePool
+from karpool.model.nodepool import CONSOLIDATABLE, NodeClaim, NodePool
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
 from karpool.provisioning.pool_hash import hash_annotations
@@ -46,7 +46,8 @@ class LifecycleController:
         self._manages = manages_lifecycle
         self.marked: set[str] = set()
         """Names of claims that a command is about, or that are being deleted, and of nodes without a claim that are."""
-        self._changed: dict[str, None] = {}
+        self._changed: dict[str, bool] = {}
+        """By name of a claim that changed: whether more may be to do than what was just done and changed it."""
         self._pod_events: dict[str, datetime] = {}
         self._reconcile_queued = False
         self._advance_queued = False
@@ -92,7 +93,7 @@ class LifecycleController:
         claim = new if new is not None else old
         if claim is None:
             return
-        self._changed[claim.name] = None
+        self._changed[claim.name] = True
         self._reconcile_soon()
         if new is None:
             self._completed(claim)
@@ -127,7 +128,7 @@ class LifecycleController:
             return
         claim = self.session.cluster_state.claim_of(node)
         if claim is not None:
-            self._changed[claim.name] = None
+            self._changed[claim.name] = True
             self._reconcile_soon()
         name = node.name if claim is None else claim.name
         self._mark(name, marked=self._leaves(new) or (claim is not None and _is_marked(claim)))
@@ -150,7 +151,7 @@ class LifecycleController:
         if old is not None and pool_changed(old, new):
             for claim in self.store.claims:
                 if claim.metadata.labels.get(NODEPOOL) == new.name:
-                    self._changed[claim.name] = None
+                    self._changed[claim.name] = True
             self._reconcile_soon()
 
     def _stamp(self, stamps: list[Annotate]) -> None:
@@ -204,8 +205,9 @@ class LifecycleController:
             if action is not None:
                 self.session.execute((action,))
         changed, self._changed = self._changed, {}
-        for name in changed:
-            self._reconcile_claim(name)
+        for name, more_to_do in changed.items():
+            if more_to_do:
+                self._reconcile_claim(name)
 
     def _reconcile_claim(self, name: str) -> None:
         claim = self.store.claims.get(name)
@@ -213,7 +215,10 @@ class LifecycleController:
             self._requeue_at.pop(name, None)
             return
         result = lifecycle(self._around(claim), self.clock.earliest, self.session.execution)
+        changed = self._changed.get(name, False)
         self.session.execute(result.actions)
+        if not changed and name in self._changed and all(map(_is_consolidatable, result.actions)):
+            self._changed[name] = False
         if result.requeue_at is not None:
             self._requeue(name, min(result.requeue_at, self.clock.earliest + _LONGEST_WAIT))
 
@@ -395,6 +400,11 @@ class LifecycleController:
             persistent_volumes=self.store.volumes.listed(),
             volume_attachments=self.store.volume_attachments.listed(),
         )
+
+
+def _is_consolidatable(action: Action) -> bool:
+    """Whether an action is about the condition Consolidatable, which nothing else of the lifecycle depends on."""
+    return isinstance(action, SetClaimCondition | ClearClaimCondition) and action.type == CONSOLIDATABLE
 
 
 def _is_marked(claim: NodeClaim) -> bool:
