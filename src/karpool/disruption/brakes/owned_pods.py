@@ -45,26 +45,31 @@ class OwnedPods:
 
     def change(self, old: Pod | None, new: Pod | None) -> None:
         """Note that a pod came, changed or went."""
-        before = None if old is None else owner_key(old)
+        before, after = None if old is None else owner_key(old), None if new is None else owner_key(new)
         if old is not None and before is not None:
-            self._take_out(before, old)
-        after = None if new is None else owner_key(new)
+            self._of[before].replicas -= is_replica(old)
+            if before != after:
+                self._take_out(before, old.key)
         if new is not None and after is not None:
-            owned = self._of.get(after)
-            if owned is None:
-                owned = self._of[after] = _Owned()
-            owned.pods[new.key] = new
-            owned.replicas += is_replica(new)
-            if unwell(new) is not None:
-                owned.unwell[new.key] = new
-        if before is not None and before != after and not self._of[before].pods:
-            del self._of[before]
+            self._put_in(after, new)
 
-    def _take_out(self, owner: str, pod: Pod) -> None:
+    def _put_in(self, owner: str, pod: Pod) -> None:
+        owned, key = self._of.get(owner), pod.key
+        if owned is None:
+            owned = self._of[owner] = _Owned()
+        owned.replicas += is_replica(pod)
+        owned.pods[key] = pod
+        if unwell(pod) is not None:
+            owned.unwell[key] = pod
+        else:
+            owned.unwell.pop(key, None)
+
+    def _take_out(self, owner: str, key: str) -> None:
         owned = self._of[owner]
-        owned.replicas -= is_replica(pod)
-        owned.unwell.pop(pod.key, None)
-        del owned.pods[pod.key]
+        owned.unwell.pop(key, None)
+        del owned.pods[key]
+        if not owned.pods:
+            del self._of[owner]
 
     def of(self, owner: str) -> Mapping[str, Pod]:
         """The pods of a controller."""

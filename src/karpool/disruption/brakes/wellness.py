@@ -18,7 +18,8 @@ def unwell(pod: Pod) -> str | None:
     """What a person would say is wrong with a pod that should run; None if nothing is known to be wrong."""
     if pod.status.phase == "Succeeded":
         return None
-    if any(status.waits_for == _CRASHING for status in _statuses(pod)):
+    statuses = _statuses(pod)
+    if statuses and any(status.waits_for == _CRASHING for status in statuses):
         return "is crash-looping"
     if pod.status.phase in ("Pending", ""):
         return "is Pending" if pod.bound else "is Pending without a node"
