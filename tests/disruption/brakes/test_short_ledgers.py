@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+import pytest
 from msgspec.structs import replace
 from tests.disruption.scenarios import NOW, ago
 from tests.factories import pod
@@ -9,6 +10,7 @@ from tests.factories import pod
 from karpool.disruption.brakes.ledger import COUNTED, Blame, LedgerEntry, Moved, disruption, read_ledger
 from karpool.disruption.brakes.owned_pods import owner_key
 from karpool.disruption.brakes.short_ledgers import LONGEST, with_entry
+from karpool.model.annotations import AnnotationError
 from karpool.model.pod import Pod
 
 MINUTE = timedelta(minutes=1)
@@ -113,3 +115,10 @@ def test_commands_whose_nodes_still_go_stay_apart_so_that_they_find_their_entrie
     assert {one.command for one in kept} == {one.command for one in (*waiting, *going)}
     assert [one.evictions for one in kept] == [100] * 30
     assert [bool(one.owners) for one in kept] == sorted(bool(one.owners) for one in kept)
+
+
+def test_a_ledger_that_cannot_be_read_says_where() -> None:
+    text = with_entry(None, "c1", entry("c1"), NOW)
+    assert text is not None
+    with pytest.raises(AnnotationError, match=r"\$\[1\]\.command"):
+        read_ledger(text.removesuffix("]") + ', {"command": 1}]')
