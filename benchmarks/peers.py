@@ -60,6 +60,8 @@ LARGE: Final = (300, 4000)
 LARGE_LIMIT: Final = 1200.0
 SETUP: Final = 300.0
 """Seconds in which a cluster has to come up."""
+QUIET: Final = 120.0
+"""Seconds: after one of 5 s a search for a cheaper fleet rests for 100 s, and has not had its last word before."""
 T = TypeVar("T", bound=Object)
 
 
@@ -271,13 +273,13 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--limit", type=float, help="seconds for each live run; default: 600; with --small 60")
     parser.add_argument(
-        "--quiet", type=float, help="seconds without a change that end a run; default: 60; with --small 30"
+        "--quiet", type=float, help="seconds without a change that end a run; default: 120; with --small 30"
     )
     parser.add_argument("--small", action="store_true", help="a trial; the page is printed")
     parser.add_argument("--keep", type=Path, help="a folder for logs and figures; what it has is not measured again")
     given = parser.parse_args()
     usual = (
-        ([12], ["100%"], [50], 60.0, 30.0) if given.small else ([40, 100], ["10%", "100%"], list(SIZES), 600.0, 60.0)
+        ([12], ["100%"], [50], 60.0, 30.0) if given.small else ([40, 100], ["10%", "100%"], list(SIZES), 600.0, QUIET)
     )
     for name, value in zip(("nodes", "budget", "snapshots", "limit", "quiet"), usual, strict=True):
         if getattr(given, name) is None:
