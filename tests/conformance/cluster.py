@@ -105,9 +105,9 @@ class Cluster:
 
     def _established(self, name: str) -> bool:
         status = self._client.get(f"{_DEFINITIONS}/{name}").body.get("status", {})
-        return any(
-            found["type"] == "Established" and found["status"] == "True" for found in status.get("conditions", [])
-        )
+        # There is a list of nothing, which is none, until somebody has looked at the definition.
+        conditions = status.get("conditions") or []
+        return any(found["type"] == "Established" and found["status"] == "True" for found in conditions)
 
     def _create(self, path: str, body: dict[str, Any]) -> None:
         answer = self._client.post(path, body)
