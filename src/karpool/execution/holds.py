@@ -31,8 +31,8 @@ def node_held(context: ReconcileContext, node: Node) -> Reason | None:
     else:
         lost = unreadable_reason("NodeClaim", claim) if claim.unreadable else None
     # A pod whose node cannot be read may be on this one.
-    pods = (*context.pods_on(node.name), *context.pods_on(UNKNOWN))
-    return lost or next((unreadable_reason("Pod", pod) for pod in pods if pod.unreadable and not pod.terminal), None)
+    pods = context.unreadable_pods_on(node.name) + context.unreadable_pods_on(UNKNOWN)
+    return lost or next((unreadable_reason("Pod", pod) for pod in pods), None)
 
 
 def tell(context: ReconcileContext, claim: NodeClaim | None, node: Node | None, reason: Reason) -> None:

@@ -55,8 +55,8 @@ class ReconcileContext:
 
     def __post_init__(self) -> None:
         self.unread: set[str] = set()
-        cached, facts = self.pods_on, self.facts
-        self.pods_on = lambda name: facts[name].pods if name in facts and not facts[name].problem else cached(name)
+        self.pods_on = _once_each(self.pods_on, self.facts)
+        self._unreadable_on: dict[str, tuple[Pod, ...]] = {}
         self._changes: list[Action] = []
         self._events: list[Action] = []
         self.blocked_by_pdb = False
@@ -70,6 +70,14 @@ class ReconcileContext:
         self.held_back: set[str] = set()
         self.waits_over: list[WaitOver] = []
         self.recorded = {key: until for key, until in self.state.recorded.items() if self.now < until}
+
+    def unreadable_pods_on(self, name: str) -> tuple[Pod, ...]:
+        """The unfinished pods on a node that cannot be read."""
+        found = self._unreadable_on.get(name)
+        if found is None:
+            found = tuple([pod for pod in self.pods_on(name) if pod.metadata.unreadable and not pod.terminal])
+            self._unreadable_on[name] = found
+        return found
 
     @cached_property
     def by_controller(self) -> WorkloadReadiness:
@@ -178,3 +186,16 @@ class ReconcileContext:
             requeue_at=self.next_run,
             unread=frozenset(self.unread),
         )
+
+
+def _once_each(pods_on: PodsOn, facts: FreshFacts) -> PodsOn:
+    """The pods of nodes, each listed once: nothing changes within a pass, in which several ask for the same node."""
+    known: dict[str, Sequence[Pod]] = {}
+
+    def listed(name: str) -> Sequence[Pod]:
+        pods = known.get(name)
+        if pods is None:
+            pods = known[name] = facts[name].pods if name in facts and not facts[name].problem else pods_on(name)
+        return pods
+
+    return listed

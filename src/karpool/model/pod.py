@@ -188,7 +188,10 @@ class Pod(Object):
         return bool(self.spec.node_name)
 
     def owned_by(self, kind: str) -> bool:
-        return kind in [owner.kind for owner in self.metadata.owner_references]
+        for owner in self.metadata.owner_references:  # noqa: SIM110 - asked of every pod again and again
+            if owner.kind == kind:
+                return True
+        return False
 
     @property
     def is_daemon(self) -> bool:
