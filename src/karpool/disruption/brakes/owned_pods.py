@@ -23,6 +23,14 @@ def owner_key(pod: Pod) -> str | None:
     return None
 
 
+def owners_of(old: Pod | None, new: Pod | None) -> tuple[str | None, str | None]:
+    """What stands for the controllers of two versions of a pod, which mostly have their owners in common."""
+    before = None if old is None else owner_key(old)
+    if old is not None and new is not None and old.metadata.owner_references is new.metadata.owner_references:
+        return before, before
+    return before, None if new is None else owner_key(new)
+
+
 @lru_cache(maxsize=1 << 16)
 def _key(namespace: str, kind: str, name: str, uid: str) -> str:
     return hashlib.sha256(f"{namespace}/{kind}/{name}/{uid}".encode()).hexdigest()[:_DIGITS]
@@ -45,21 +53,25 @@ class OwnedPods:
 
     def change(self, old: Pod | None, new: Pod | None) -> None:
         """Note that a pod came, changed or went."""
-        before, after = None if old is None else owner_key(old), None if new is None else owner_key(new)
+        before, after = owners_of(old, new)
+        self.note(old, new, before, after, ill=new is not None and after is not None and unwell(new) is not None)
+
+    def note(self, old: Pod | None, new: Pod | None, before: str | None, after: str | None, *, ill: bool) -> None:
+        """Note a change of a pod whose owners were and are these; `ill`: something is wrong with the new one."""
         if old is not None and before is not None:
             self._of[before].replicas -= is_replica(old)
             if before != after:
                 self._take_out(before, old.key)
         if new is not None and after is not None:
-            self._put_in(after, new)
+            self._put_in(after, new, ill=ill)
 
-    def _put_in(self, owner: str, pod: Pod) -> None:
+    def _put_in(self, owner: str, pod: Pod, *, ill: bool) -> None:
         owned, key = self._of.get(owner), pod.key
         if owned is None:
             owned = self._of[owner] = _Owned()
         owned.replicas += is_replica(pod)
         owned.pods[key] = pod
-        if unwell(pod) is not None:
+        if ill:
             owned.unwell[key] = pod
         else:
             owned.unwell.pop(key, None)

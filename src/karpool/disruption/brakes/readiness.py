@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from karpool.disruption.brakes.ledger import RENEWED, LedgerEntry
-from karpool.disruption.brakes.owned_pods import OwnedPods, owner_key
+from karpool.disruption.brakes.owned_pods import OwnedPods, owner_key, owners_of
 from karpool.disruption.brakes.wellness import unwell
 from karpool.model.pod import Pod
 from karpool.wire.duration import Duration
@@ -69,8 +69,10 @@ class WorkloadReadiness:
 
     def change(self, old: Pod | None, new: Pod | None) -> bool:
         """Note that a pod came, changed or went; whether that matters to who is away."""
-        self.owned.change(old, new)
-        before, after = _counted(old), _counted(new)
+        owners = owners_of(old, new)
+        ill = new is not None and owners[1] is not None and unwell(new) is not None
+        self.owned.note(old, new, *owners, ill=ill)
+        before, after = self._counted_before(old, owners[0]), _counted(new, owners[1], ill=ill)
         if before == after:
             return False
         if old is not None and before is not None:
@@ -78,6 +80,13 @@ class WorkloadReadiness:
         if new is not None and after is not None:
             self._count(new, *after, step=1)
         return True
+
+    def _counted_before(self, pod: Pod | None, owner: str | None) -> tuple[str, _PodState] | None:
+        """What was said of a pod when it came or changed; whether it was ready then is known."""
+        if pod is None or owner is None:
+            return None
+        known = self._of.get(owner)
+        return _counted(pod, owner, ill=known is not None and pod.key in known.starting)
 
     def of(self, key: str) -> _Workload:
         """The pods of a controller."""
@@ -101,17 +110,20 @@ class WorkloadReadiness:
 _NOBODY: Final = _Workload()
 
 
-def _counted(pod: Pod | None) -> tuple[str, _PodState] | None:
+def _counted(pod: Pod | None, owner: str | None, *, ill: bool) -> tuple[str, _PodState] | None:
     """Whose pod it is and how it is; None for one that nobody makes again, or that has ended."""
-    key = moving_key(pod) if pod is not None else None
-    if pod is None or key is None or pod.terminal:
+    if pod is None or owner is None or not _comes_back(pod) or pod.terminal:
         return None
-    return key, "leaving" if pod.terminating else "ready" if ready(pod) else "starting"
+    return owner, "leaving" if pod.terminating else "starting" if ill or pod.unreadable else "ready"
 
 
 def moving_key(pod: Pod) -> str | None:
     """What stands for the controller of a pod that comes back elsewhere when its node goes."""
-    return None if pod.is_daemon or pod.is_mirror or pod.is_headroom else owner_key(pod)
+    return owner_key(pod) if _comes_back(pod) else None
+
+
+def _comes_back(pod: Pod) -> bool:
+    return not (pod.is_daemon or pod.is_mirror or pod.is_headroom)
 
 
 def ready(pod: Pod) -> bool:
