@@ -21,6 +21,7 @@ class PdbIndex:
         self.unreadable = [pdb for pdb in listed if pdb.unreadable]
         """Budgets of which nobody knows what they cover: perhaps every pod of their namespace."""
         listed = [pdb for pdb in listed if not pdb.unreadable]
+        self._by_key = {pdb.key: pdb for pdb in listed}
         counts = Counter(pair for pdb in listed for handle in _handles(pdb) for pair in handle)
         self._by_pair: defaultdict[Pair, list[PodDisruptionBudget]] = defaultdict(list)
         self._by_namespace: defaultdict[str, list[PodDisruptionBudget]] = defaultdict(list)
@@ -36,6 +37,10 @@ class PdbIndex:
     def rules(self) -> tuple[object, ...]:
         """What budgets say whatever their status is: an equal value for budgets that differ in nothing else."""
         return self._rules
+
+    def readable(self, key: str) -> PodDisruptionBudget | None:
+        """The budget with a key, unless it cannot be read."""
+        return self._by_key.get(key)
 
     def unreadable_over(self, pod: Pod) -> Reason | None:
         """The budget that may cover a pod and cannot be read, as a reason."""

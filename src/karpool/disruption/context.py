@@ -56,7 +56,14 @@ class DecisionContext:
         self.memo = memo
         self._room = ExpectedPods(policies.destinations)
         groups = {name: pool for name, pool in policies.pools.items() if isinstance(pool, NodeGroup)}
-        self._blocks = BlockingPods(engine.snapshot, policies.pdbs, now, self._room.__contains__, groups)
+        self._blocks = BlockingPods(
+            engine.snapshot,
+            policies.pdbs,
+            now,
+            self._room.__contains__,
+            groups,
+            closed_labels=memo.closed_labels,
+        )
         self._version = -1
         self._forget()
 

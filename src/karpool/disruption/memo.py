@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from karpool.cluster.arrays import Array
 from karpool.disruption.candidates.candidate import Candidate
+from karpool.disruption.candidates.closed_labels import ClosedLabels
 from karpool.disruption.candidates.movable_pods import MovablePods
 from karpool.disruption.candidates.node_facts import NodeFactsCache
 from karpool.disruption.policies_in_force import Policies
@@ -35,6 +36,7 @@ class Memo:
             repair=settings.repair,
         )
         self.movable = MovablePods()
+        self.closed_labels = ClosedLabels()
         self.candidates: dict[int, tuple[int, Candidate]] = {}
         self.candidate_pods = CandidatePods()
         self.enlisted: dict[int, Candidate] = {}

@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from karpool.cluster.arrays import Array, grown
+from karpool.cluster.arrays import Array
 from karpool.cluster.snapshot import Snapshot
+from karpool.disruption.candidates.closed_labels import ClosedLabels
 from karpool.disruption.candidates.group_rules import autoscaler_block
 from karpool.disruption.candidates.pdbs import PdbLimits
 from karpool.disruption.candidates.pods import blocks_until
@@ -28,6 +29,8 @@ class BlockingPods:
         now: datetime,
         expected: Callable[[Pod], bool],
         groups: Mapping[str, NodeGroup],
+        *,
+        closed_labels: ClosedLabels,
     ) -> None:
         """`groups`: node groups by name, whose autoscalers have rules of their own."""
         self._groups = groups
@@ -35,8 +38,7 @@ class BlockingPods:
         self._pdbs = pdbs
         self._now = now
         self._expected = expected
-        self._restricted: Array = np.full(0, _UNKNOWN, dtype=np.int8)
-        """By label set: whether a PodDisruptionBudget keeps some pods with these labels."""
+        self._closed_labels = closed_labels
         self._block_of: dict[int, tuple[Pod, Reason | None]] = {}
         self._autoscaler_says: dict[int, tuple[Pod, NodeGroup, Reason | None]] = {}
         self._by_node: dict[int, list[tuple[Pod, Reason]]] = {}
@@ -92,14 +94,7 @@ class BlockingPods:
     def _suspects(self, rows: Array) -> list[int]:
         """Those of some bound pods that may block: do-not-disrupt, or labels that some budget does not let go."""
         pods = self._snapshot.pods
-        labels = pods.labels_of[rows]
-        restricted = self._restricted = grown(
-            self._restricted, (len(self._snapshot.topology.label_sets),), fill=_UNKNOWN
-        )
-        unknown, examples = np.unique(labels[restricted[labels] == _UNKNOWN], return_index=True)
-        for number, row in zip(unknown.tolist(), rows[restricted[labels] == _UNKNOWN][examples].tolist(), strict=True):
-            restricted[number] = not self._pdbs.open_to_all(pods.get(row))
-        suspect = (restricted[labels] == 1) | (pods.protected[rows] != 0)
+        suspect = self._closed_labels.among(rows, pods, self._pdbs) | (pods.protected[rows] != 0)
         if self._groups:
             suspect |= np.fromiter((self._kept(row) for row in rows.tolist()), dtype=np.bool_, count=len(rows))
         return [int(row) for row in rows[suspect].tolist()]

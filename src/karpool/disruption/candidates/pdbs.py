@@ -56,14 +56,17 @@ class PdbLimits(PdbIndex):
                 return _never_allows(pod, pdb)
         return None
 
-    def open_to_all(self, pod: Pod) -> bool:
-        """Whether budgets let go any pod with the labels of this one now."""
-        if self.unreadable_over(pod) is not None:
-            return False
-        covering = self.matching(pod)
-        return not covering or (
-            len(covering) == 1 and covering[0].status.disruptions_allowed > 0 and not covering[0].fully_blocking
-        )
+    def names_covering(self, pod: Pod) -> tuple[str, ...]:
+        """The keys of the budgets that cover any pod with the labels of this one, which their rules alone tell."""
+        lost = tuple(pdb.key for pdb in self.unreadable if self.unreadable_over(pod) is not None)
+        return lost + tuple(pdb.key for pdb in self.matching(pod))
+
+    def let_all_go(self, covering: tuple[str, ...]) -> bool:
+        """Whether budgets with these keys let go any pod that they cover now."""
+        if len(covering) != 1:
+            return not covering
+        pdb = self.readable(covering[0])
+        return pdb is not None and pdb.status.disruptions_allowed > 0 and not pdb.fully_blocking
 
     def waves(self, pods: Iterable[Pod], now: datetime) -> dict[str, Waves]:
         """In how many goes pods that leave together get past each budget that covers them, by the budget's key."""

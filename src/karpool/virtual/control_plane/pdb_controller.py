@@ -194,6 +194,10 @@ class StatusPdbLimits(PdbLimits):
     def rules(self) -> tuple[object, ...]:
         return self._controller.rules
 
+    def readable(self, key: str) -> PodDisruptionBudget | None:
+        pdb = self._controller.store.pdbs.get(key)
+        return None if pdb is None or pdb.unreadable else pdb
+
     def matching(self, pod: Pod) -> list[PodDisruptionBudget]:
         pdbs = self._controller.store.pdbs
         return [pdb for key in self._controller.covering(pod) if (pdb := pdbs.get(key)) is not None]
