@@ -97,14 +97,19 @@ def read_ledger(text: str | None) -> tuple[LedgerEntry, ...]:
     if text is None:
         return ()
     try:
-        # Each change of a ledger is one of an entry or two: all others have been read before.
-        return tuple(_read_entry(bytes(entry)) for entry in _ENTRIES.decode(text))
+        return tuple([read_entry(entry) for entry in entries_as_written(text)])
     except ValueError:
         return _read_whole(text)
 
 
+def entries_as_written(text: str | None) -> list[bytes]:
+    """The texts of entries. Each change of a ledger is one of an entry or two: all others have been read before."""
+    return [] if text is None else [bytes(entry) for entry in _ENTRIES.decode(text)]
+
+
 @lru_cache(maxsize=1024)
-def _read_entry(text: bytes) -> LedgerEntry:
+def read_entry(text: bytes) -> LedgerEntry:
+    """An entry as it is written."""
     return _ENTRY.decode(text)
 
 
@@ -119,10 +124,15 @@ def _read_whole(text: str) -> tuple[LedgerEntry, ...]:
 def entry_of(pool: NodePool | None, command: str) -> LedgerEntry | None:
     """What a pool's ledger says of a command, if it can be read."""
     try:
-        entries = () if pool is None else ledger_of(pool)
+        return None if pool is None else _by_command(pool.metadata.annotations.get(DISRUPTIONS)).get(command)
     except AnnotationError:
         return None
-    return next((entry for entry in entries if entry.command == command), None)
+
+
+@lru_cache(maxsize=64)
+def _by_command(text: str | None) -> dict[str, LedgerEntry]:
+    """Entries as they are written, the first of each command; raises an AnnotationError if they cannot be read."""
+    return {entry.command: entry for entry in reversed(read_ledger(text))}
 
 
 def disruption(

@@ -15,12 +15,22 @@ command that it was written for does not begin.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from karpool.disruption.brakes.ledger import COUNTED, RENEWED, Blame, LedgerEntry, Moved, read_ledger
+from karpool.disruption.brakes.ledger import (
+    COUNTED,
+    RENEWED,
+    Blame,
+    LedgerEntry,
+    Moved,
+    entries_as_written,
+    read_entry,
+    read_ledger,
+)
 from karpool.model.annotations import AnnotationError
 
 LONGEST: Final = 96 * 1024
@@ -38,17 +48,35 @@ def with_entry(text: str | None, command: str, entry: LedgerEntry | None, now: d
     One that cannot be read stays as it is: it stops everything until a person has looked at it.
     """
     try:
-        before = read_ledger(text)
+        read_ledger(text)
     except AnnotationError:
         return text
-    kept = [other for other in before if other.command != command]
-    entries = kept if entry is None else [*kept, entry]
-    return _written(entries, now) if entries else None
+    kept = [each for each in map(_kept, entries_as_written(text)) if each.entry.command != command]
+    kept += [] if entry is None else [_Kept.of(entry)]
+    return _written(kept, now) if kept else None
 
 
-def _written(entries: Iterable[LedgerEntry], now: datetime) -> str:
-    kept = sorted(map(_bounded, entries), key=_order)
-    text = msgspec.json.encode(kept)
+class _Kept(NamedTuple):
+    """An entry, bounded, and its text."""
+
+    entry: LedgerEntry
+    text: bytes
+
+    @classmethod
+    def of(cls, entry: LedgerEntry) -> "_Kept":
+        bounded = _bounded(entry)
+        return cls(bounded, msgspec.json.encode(bounded))
+
+
+@lru_cache(maxsize=1024)
+def _kept(text: bytes) -> _Kept:
+    return _Kept.of(read_entry(text))
+
+
+def _written(entries: Iterable[_Kept], now: datetime) -> str:
+    together = sorted(entries, key=lambda each: _order(each.entry))
+    text = b"[" + b",".join([each.text for each in together]) + b"]"
+    kept = [each.entry for each in together]
     while len(text) > LONGEST and (shorter := _shorter(kept, now)) is not None:
         kept, text = shorter, msgspec.json.encode(shorter)
     return text.decode()
