@@ -1,6 +1,6 @@
 """Which pod is on which node, and what it takes there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class Bindings:
             nodes.pods[node][row] = None
         self.counts.count_all(moving, 1)
         self._occupy_all(moving[coming], after[coming], 1)
-        touched = np.unique(np.concatenate((before[bound], after[coming])))
+        touched = np.flatnonzero(np.bincount(np.concatenate((before[bound], after[coming]))))
         self._chain(touched.tolist())
         nodes.touch_all(touched)
         self._take_all(moving[bound], before[bound], -1)
@@ -97,13 +97,18 @@ class Bindings:
         for number, node in zip(classes[special].tolist(), at[special].tolist(), strict=True):
             self.counts.occupy(number, node, change)
 
-    def _chain(self, touched: Iterable[int]) -> None:
+    def _chain(self, touched: Sequence[int]) -> None:
         """List the pods of nodes for kernels, the latest first."""
+        heads, rows, following = list[int](), list[int](), list[int]()
         for node in touched:
-            rows = list(reversed(self.nodes.pods[node]))
-            self.nodes.head[node] = rows[0] if rows else END
-            if rows:
-                self.pods.next[rows] = [*rows[1:], END]
+            here = list(reversed(self.nodes.pods[node]))
+            heads.append(here[0] if here else END)
+            rows += here
+            following += here[1:]
+            if here:
+                following.append(END)
+        self.nodes.head[touched] = heads
+        self.pods.next[rows] = following
 
     def _take_all(self, rows: Array, at: Array, sign: int) -> None:
         width, nodes = len(self.resources), self.nodes
