@@ -10,7 +10,7 @@ from tests.examples import examples
 from tests.factories import node, node_claim
 
 from karpool.cluster.nodes import StateNode
-from karpool.cluster.pairing import Pairing, PairingChange
+from karpool.cluster.pairing import Pairing, PairingChange, with_claims
 from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 
@@ -49,6 +49,16 @@ def test_changes_end_where_pairing_anew_would(seed: int) -> None:
         anew = Pairing(pairing.nodes.values(), pairing.claims.values()).states()
         assert len({state.name for state in anew}) == len(anew)
         assert rows == {state.name: state for state in anew}
+
+
+@examples(100)
+@given(st.integers(0, 2**32))
+def test_nodes_of_a_moment_have_the_claims_that_kept_pairs_say(seed: int) -> None:
+    chance = Random(seed)
+    nodes = [some_node(chance, name) for name in NAMES]
+    claims = [some_claim(chance, name) for name in chance.sample(NAMES, chance.randint(0, len(NAMES)))]
+    pairing = Pairing(nodes, claims)
+    assert list(with_claims(nodes, claims)) == [(each, pairing.claim_of(each)) for each in nodes]
 
 
 @pytest.mark.parametrize("provider", ["p", ""])

@@ -180,10 +180,14 @@ def join(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> list[StateNode]:
 
 
 def with_claims(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> Iterator[tuple[Node, NodeClaim | None]]:
-    """Every node, and the claim behind it."""
-    pairing = Pairing(claims=claims)
+    """Every node, and the claim behind it, as `Pairing.claim_of` has it."""
+    by_provider, by_node = dict[str, NodeClaim](), dict[str, NodeClaim]()
+    for claim in claims:
+        for index, key in ((by_provider, claim.status.provider_id), (by_node, claim.status.node_name)):
+            if key and (key not in index or claim.name < index[key].name):
+                index[key] = claim
     for node in nodes:
-        yield node, pairing.claim_of(node)
+        yield node, by_provider.get(node.spec.provider_id) or by_node.get(node.name)
 
 
 def is_unregistered(node: Node) -> bool:

@@ -68,6 +68,8 @@ class _Glance(NamedTuple):
 _NOTHING: Final = _Glance((), datetime.min.replace(tzinfo=UTC), (), frozenset(), {})
 _last: list[_Glance] = [_NOTHING]
 """Answers of the last time, which depend on nothing but what was asked."""
+_last_claims: list[tuple[tuple[NodeClaim, ...], frozenset[str], list[NodeClaim]]] = [((), frozenset(), [])]
+"""The NodeClaims of the last time, the names of nodes, and those of the claims whose node is none of these."""
 
 
 def _at_a_glance(nodes: tuple[Node, ...], now: datetime) -> _Glance:
@@ -75,9 +77,9 @@ def _at_a_glance(nodes: tuple[Node, ...], now: datetime) -> _Glance:
     last = _last[0]
     if nodes is not last.nodes or now < last.at:
         known = last.well if now >= last.at else {}
-        unknown = [node for node in nodes if known.get(node.name) is not node]
+        well = {node.metadata.name: node for node in nodes}
+        unknown = [node for name, node in well.items() if known.get(name) is not node]
         down = tuple(node for node in unknown if _state(node, now) is not _State.WELL)
-        well = {node.name: node for node in nodes}
         names = frozenset(well)
         for node in down:
             well.pop(node.name, None)
@@ -157,8 +159,12 @@ def _nodes(objects: Objects, now: datetime) -> Iterator[_Member]:
 
 def _gone(objects: Objects, names: frozenset[str]) -> Iterator[_Member]:
     """Nodes that had registered and are not there any more, though nobody deletes their NodeClaims."""
-    for claim in objects.node_claims:
-        if claim.status.node_name not in names and not claim.terminating and _had_node(claim):
+    claims, known, without = _last_claims[0]
+    if claims is not objects.node_claims or known is not names:
+        without = [claim for claim in objects.node_claims if claim.status.node_name not in names]
+        _last_claims[0] = objects.node_claims, names, without
+    for claim in without:
+        if not claim.terminating and _had_node(claim):
             yield _Member(claim.metadata.labels.get(ZONE, ""), _State.GONE)
 
 
