@@ -217,10 +217,13 @@ class DecisionContext:
         """Nodes as decisions see them; made anew only where the node or its pods changed."""
         known = self.memo.candidates
         stamps = self.snapshot.nodes.changed[list(rows)].tolist()
+        found = []
         for row, stamp in zip(rows, stamps, strict=True):
-            if row not in known or known[row][0] != stamp:
-                known[row] = (stamp, self._candidate(row))
-        return [known[row][1] for row in rows]
+            entry = known.get(row)
+            if entry is None or entry[0] != stamp:
+                entry = known[row] = (stamp, self._candidate(row))
+            found.append(entry[1])
+        return found
 
     def _candidate(self, row: int) -> Candidate:
         node, pods = self.memo.nodes.of(row), self.snapshot.pods

@@ -74,17 +74,17 @@ class DecisionPass:
     def consolidatable(self) -> list[Candidate]:
         """Candidates of consolidation, in order."""
         if self._consolidatable is None:
-            kept = [node for node in self.candidates() if self._is_consolidatable(node)]
+            kept, known = list[Candidate](), self.context.memo.consolidatable
+            for candidate in self.candidates():
+                entry = known.get(candidate.row)
+                if entry is None or entry[0] is not candidate:
+                    # Time alone does not change that for a node whose window is open.
+                    entry = (candidate, consolidation_refusal(self.context, candidate) is None)
+                    known[candidate.row] = entry
+                if entry[1]:
+                    kept.append(candidate)
             self._consolidatable = in_order(kept, self.context.settings.order, self.context.now)
         return self._consolidatable
-
-    def _is_consolidatable(self, candidate: Candidate) -> bool:
-        """Whether consolidation considers a node whose window is open; time alone does not change that any more."""
-        known = self.context.memo.consolidatable.get(candidate.row)
-        if known is None or known[0] is not candidate:
-            known = (candidate, consolidation_refusal(self.context, candidate) is None)
-            self.context.memo.consolidatable[candidate.row] = known
-        return known[1]
 
     def drifted(self) -> list[tuple[Candidate, Drift]]:
         """Nodes that have drifted and may be disrupted, or may be when their grace period is over; by name."""
