@@ -26,6 +26,8 @@ class DeploymentController(WorkloadController):
         self._of_revision: Counter[str] = Counter()
         self._ready: Counter[str] = Counter()
         self._shared_labels: dict[str, str] = {}
+        self._ties: dict[str, float] = {}
+        """What breaks ties, by key of a pod that was among those that could go."""
 
     @property
     def replica_set(self) -> str:
@@ -33,6 +35,8 @@ class DeploymentController(WorkloadController):
 
     def track(self, key: str, before: Pod | None, after: Pod | None) -> None:
         super().track(key, before, after)
+        if after is None:
+            self._ties.pop(key, None)
         for pod, change in ((before, -1), (after, 1)):
             if pod is not None:
                 revision = _revision(pod)
@@ -96,7 +100,10 @@ class DeploymentController(WorkloadController):
     def _age_and_tie_break(self, pod: Pod) -> tuple[int, float]:
         now = self.world.queue.moment
         age = max(1.0, (now - (pod.metadata.creation_timestamp or now)).total_seconds())
-        return int(math.log2(age)), random_fraction(self.world.seed, "scale-down", pod.key)
+        key = pod.key
+        if key not in self._ties:
+            self._ties[key] = random_fraction(self.world.seed, "scale-down", key)
+        return int(math.log2(age)), self._ties[key]
 
 
 def _revision(pod: Pod) -> str:
