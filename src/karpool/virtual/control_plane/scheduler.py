@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from karpool.cluster.arrays import Array
 from karpool.cluster.devices.ledger import DeviceLedger
 from karpool.controller.cluster_state import ClusterState
+from karpool.model.gangs import gang_of
 from karpool.model.node import Node
 from karpool.model.pod import Pod
 from karpool.packing.kernels.fullness import NOBODY
@@ -40,6 +41,8 @@ class Scheduler:
         self.cluster_state = cluster_state
         self.packs = scoring == MOST_ALLOCATED
         self._pending: dict[str, None] = {}
+        self._in_gangs: set[str] = set()
+        """The keys of those that wait and are marked as part of a gang."""
         self._unschedulable: set[str] = set()
         self._queued = False
         world.store.pods.watch(self._pod_changed)
@@ -47,12 +50,14 @@ class Scheduler:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and not new.bound and new.active:
+            (self._in_gangs.discard if gang_of(new) is None else self._in_gangs.add)(new.key)
             if old is None or old.metadata.uid != new.metadata.uid:
                 self._pending[new.key] = None
                 self._enqueue()
             return
         if old is not None and not old.bound:
             self._pending.pop(old.key, None)
+            self._in_gangs.discard(old.key)
             self._unschedulable.discard(old.key)
         if new is None and self._pending:
             self._enqueue()
@@ -88,6 +93,8 @@ class Scheduler:
 
     def _gangs(self, keys: Sequence[str]) -> dict[str, _Members]:
         """By pod that waits with a gang: the keys of the gang, and how many of them need room at once."""
+        if not self._in_gangs:
+            return {}
         snapshot = self.cluster_state.snapshot
         pods = snapshot.pods
         # Whether a claim on devices can be fulfilled is known only when those before it are written down.
