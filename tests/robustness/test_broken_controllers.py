@@ -159,8 +159,8 @@ def _no_protection(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_eviction_api(patch: pytest.MonkeyPatch) -> None:
-    def delete(context: ReconcileContext, node: Node, pod: Pod, _lets_go: object) -> None:
-        if pods.evictable(pod, context.now) and context.may_evict(pod):
+    def delete(context: ReconcileContext, node: Node, pod: Pod, _lets_go: object, *, may_go: bool) -> None:
+        if may_go and context.may_evict(pod):
             context.do(DeletePod(pod.key, pod.metadata.uid, node.name, 1))
 
     patch.setattr(drain, "_evict", delete)

@@ -29,7 +29,7 @@ def _any(_pod: Pod) -> bool:
 
 def drain(context: ReconcileContext, node: Node, deadline: datetime | None, lets_go: LetsGo = _any) -> int:
     """Evict the pods whose turn it is and that `lets_go` lets go; how many are still on the node."""
-    left = [pod for pod in context.pods_on(node.name) if waiting_for_eviction(pod, context.now)]
+    left = waiting_on(context, node.name)
     staying = []
     for pod in left:
         if deadline is not None and _is_late(pod, deadline, context.now):
@@ -37,9 +37,31 @@ def drain(context: ReconcileContext, node: Node, deadline: datetime | None, lets
         else:
             staying.append(pod)
             _requeue(context, pod, deadline)
-    for pod in first_tier(staying):
-        _evict(context, node, pod, lets_go)
+    first = next_on(context, node.name) if len(staying) == len(left) else _with_answers(context, first_tier(staying))
+    for pod, may_go in first:
+        _evict(context, node, pod, lets_go, may_go=may_go)
     return len(left)
+
+
+def waiting_on(context: ReconcileContext, name: str) -> list[Pod]:
+    """The pods that are still to leave a node; whoever asks first in a pass works it out."""
+    found = context.waiting.get(name)
+    if found is None:
+        found = [pod for pod in context.pods_on(name) if waiting_for_eviction(pod, context.now)]
+        context.waiting[name] = found
+    return found
+
+
+def next_on(context: ReconcileContext, name: str) -> list[tuple[Pod, bool]]:
+    """The pods whose turn it is on a node, and whether they may be evicted; as of `waiting_on`."""
+    found = context.next_to_go.get(name)
+    if found is None:
+        found = context.next_to_go[name] = _with_answers(context, first_tier(waiting_on(context, name)))
+    return found
+
+
+def _with_answers(context: ReconcileContext, pods: list[Pod]) -> list[tuple[Pod, bool]]:
+    return [(pod, evictable(pod, context.now)) for pod in pods]
 
 
 def tier(pod: Pod) -> int:
@@ -55,8 +77,8 @@ def first_tier(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(tiers[min(tiers)], key=lambda pod: pod.key) if tiers else []
 
 
-def _evict(context: ReconcileContext, node: Node, pod: Pod, lets_go: LetsGo) -> None:
-    if not evictable(pod, context.now):
+def _evict(context: ReconcileContext, node: Node, pod: Pod, lets_go: LetsGo, *, may_go: bool) -> None:
+    if not may_go:
         until = protected_until(pod) if pod.active else None
         if until is not None:
             context.requeue_at(until)

@@ -12,10 +12,9 @@ from typing import Final
 
 from karpool.disruption.brakes.ledger import LedgerEntry, entry_of, ledger_of
 from karpool.disruption.brakes.readiness import Away, Held, LetGo, awaited, moving_key, ready
-from karpool.disruption.candidates.pods import evictable, waiting_for_eviction
 from karpool.disruption.command import Cause
 from karpool.execution.deadlines import deadline_of
-from karpool.execution.drain import first_tier
+from karpool.execution.drain import next_on
 from karpool.execution.reconcile_context import FACTS_RETRY, ReconcileContext
 from karpool.execution.state import WaitOver
 from karpool.execution.tickets import CommandInProgress, Ticket, commands_in_progress, ticket_of
@@ -74,8 +73,8 @@ class DrainPace:
             claim = context.claim_of.get(node.name)
             ticket = None if claim is None else ticket_of(claim)
             if node.terminating and claim is not None and ticket is not None and _waits(context, claim, ticket):
-                left = (pod for pod in context.pods_on(node.name) if waiting_for_eviction(pod, context.now))
-                turns += [(_turn(ticket, node, pod), pod, node) for pod in first_tier(left) if self._asks(pod)]
+                asking = [pod for pod, may_go in next_on(context, node.name) if may_go and self._asks(pod)]
+                turns += [(_turn(ticket, node, pod), pod, node) for pod in asking]
         turns.sort(key=lambda entry: entry[0])
         return frozenset(
             pod.metadata.uid for _, pod, node in turns if not self._judged(self._away.ask(pod), node, f"Pod {pod.key}")
@@ -84,9 +83,7 @@ class DrainPace:
     def _asks(self, pod: Pod) -> bool:
         """Whether a pod has to ask: not if it may be on its way, and not if a budget keeps it, as long as it does."""
         context = self._context
-        if not evictable(pod, context.now) or asked_lately(context, pod):
-            return False
-        return context.pdbs.eviction_blocked(pod, context.now) is None
+        return not asked_lately(context, pod) and context.pdbs.eviction_blocked(pod, context.now) is None
 
     def _lets_node_go(self, node: Node) -> bool:
         pods = [pod for pod in self._context.pods_on(node.name) if pod.active]

@@ -57,6 +57,10 @@ class ReconcileContext:
         self.unread: set[str] = set()
         self.pods_on = _once_each(self.pods_on, self.facts)
         self._unreadable_on: dict[str, tuple[Pod, ...]] = {}
+        self.waiting: dict[str, list[Pod]] = {}
+        """By name of a node, as far as somebody has asked: the pods that are still to leave it."""
+        self.next_to_go: dict[str, list[tuple[Pod, bool]]] = {}
+        """And those of them whose turn it is, with whether they may be evicted."""
         self._changes: list[Action] = []
         self._events: list[Action] = []
         self.blocked_by_pdb = False

@@ -64,7 +64,8 @@ def ignored_protection(pod: Pod) -> Reason | None:
 
 def tolerates_disruption(pod: Pod) -> bool:
     """Whether the pod tolerates the taint of nodes that are leaving, and so stays on them to the end."""
-    return any(toleration.tolerates(_TAINT) for toleration in pod.spec.tolerations)
+    tolerations = pod.spec.tolerations
+    return bool(tolerations) and any(toleration.tolerates(_TAINT) for toleration in tolerations)
 
 
 def disruptable(pod: Pod, now: datetime) -> bool:
