@@ -102,6 +102,12 @@ def read_ledger(text: str | None) -> tuple[LedgerEntry, ...]:
         return _read_whole(text)
 
 
+@lru_cache(maxsize=64)
+def latest_in(text: str | None) -> datetime | None:
+    """When nodes of any entry were last seen going; raises an AnnotationError if the entries cannot be read."""
+    return max((entry.at for entry in read_ledger(text)), default=None)
+
+
 def entries_as_written(text: str | None) -> list[bytes]:
     """The texts of entries. Each change of a ledger is one of an entry or two: all others have been read before."""
     return [] if text is None else [bytes(entry) for entry in _ENTRIES.decode(text)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from karpool.disruption.brakes.ledger import COUNTED, LedgerEntry, ledger_of
+from karpool.disruption.brakes.ledger import COUNTED, LedgerEntry, latest_in, ledger_of
 from karpool.disruption.brakes.settings import BrakeSettings
 from karpool.disruption.brakes.stamps import refuse_ahead
 from karpool.disruption.brakes.stop import Stop
@@ -180,8 +180,9 @@ def _written(objects: Objects, now: datetime) -> Iterator[LedgerEntry]:
 
 def _entries(pool: NodePool, now: datetime) -> tuple[LedgerEntry, ...]:
     """What a pool has written down; raises an AnnotationError if that cannot be so."""
-    entries = ledger_of(pool)
-    refuse_ahead(DISRUPTIONS, now, *(entry.at for entry in entries))
+    entries, latest = ledger_of(pool), latest_in(pool.metadata.annotations.get(DISRUPTIONS))
+    if latest is not None and latest > now:
+        refuse_ahead(DISRUPTIONS, now, *(entry.at for entry in entries))
     return entries
 
 
