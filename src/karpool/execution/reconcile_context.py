@@ -18,6 +18,7 @@ from karpool.model.node import Node
 from karpool.model.nodepool import NodeClaim
 from karpool.model.objects import Objects
 from karpool.model.pod import Pod
+from karpool.model.reading.unreadable import UNKNOWN
 from karpool.wire.objects import condition
 
 EVENT_INTERVAL: Final = timedelta(minutes=2)
@@ -82,6 +83,14 @@ class ReconcileContext:
             found = tuple([pod for pod in self.pods_on(name) if pod.metadata.unreadable and not pod.terminal])
             self._unreadable_on[name] = found
         return found
+
+    @cached_property
+    def all_readable(self) -> bool:
+        """Whether nothing that this pass is about holds anything up because it cannot be read, as is mostly so."""
+        objects = self.objects
+        if any(part.metadata.unreadable for part in (*objects.node_claims, *objects.nodes)):
+            return False
+        return not any(self.unreadable_pods_on(name) for name in (UNKNOWN, *(node.name for node in objects.nodes)))
 
     @cached_property
     def by_controller(self) -> WorkloadReadiness:
