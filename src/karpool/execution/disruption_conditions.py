@@ -42,8 +42,10 @@ def set_drifted(context: ReconcileContext, claim: NodeClaim, pool: NodePool | No
     current = condition(claim.status.conditions, DRIFTED)
     if pool is None or (current is not None and current.status == "True" and current.reason not in _OWN_REASONS):
         return
-    others = tuple(entry for entry in claim.status.conditions if entry.type != DRIFTED)
-    without = replace(claim, status=replace(claim.status, conditions=others))
+    without = claim
+    if current is not None:
+        others = tuple(entry for entry in claim.status.conditions if entry.type != DRIFTED)
+        without = replace(claim, status=replace(claim.status, conditions=others))
     for node in context.nodes_of.get(claim.name, ()):
         without = with_node_labels(without, node.metadata.labels)
     drift = drift_of(without, pool, None, context.now)

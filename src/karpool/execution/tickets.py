@@ -66,8 +66,10 @@ class CommandInProgress:
         """Whether it has deleted a node, so that it is only finished; `claims`: all that there are of its nodes."""
         if not self.ticket.committed:
             return False
+        if any(claim.terminating for claim in self.members):
+            return True
         there = {claim.status.node_name for claim in claims}
-        return len(self.waiting) < len(self.members) or not there.issuperset(self.ticket.nodes)
+        return not there.issuperset(self.ticket.nodes)
 
 
 def ticket_of(claim: NodeClaim) -> Ticket | None:
