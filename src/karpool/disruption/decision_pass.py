@@ -135,6 +135,8 @@ class DecisionPass:
             if left[name] > 0:
                 left[name] -= 1
                 kept.append(candidate)
+            elif len(left) == len(self.context.pools) and not any(left.values()):
+                break
         return kept
 
     def _over_rate(self, candidate: Candidate, kept: Sequence[Candidate], cause: Cause) -> bool:

@@ -24,10 +24,11 @@ def _lifetime_cost(candidate: Candidate, now: datetime) -> float:
 
 def in_turns(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The same candidates with every pool getting its turn: the first of each, then the second of each."""
+    listed = list(candidates)
+    if len({candidate.pool_name for candidate in listed}) <= 1:
+        return listed
     by_pool: dict[str, list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
+    for candidate in listed:
         by_pool[candidate.pool_name].append(candidate)
-    if len(by_pool) == 1:
-        return next(iter(by_pool.values()))
-    rounds = max(map(len, by_pool.values()), default=0)
+    rounds = max(map(len, by_pool.values()))
     return [pool[turn] for turn in range(rounds) for pool in by_pool.values() if turn < len(pool)]

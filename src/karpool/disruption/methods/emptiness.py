@@ -9,7 +9,7 @@ from karpool.disruption.decision_pass import DecisionPass
 def emptiness(decision_pass: DecisionPass) -> tuple[Command, ...]:
     """All empty nodes that budgets let go, in one command."""
     context = decision_pass.context
-    empty = [node for node in decision_pass.candidates() if node.empty and emptiness_refusal(context, node) is None]
+    empty = [node for node in decision_pass.candidates() if not node.pods and emptiness_refusal(context, node) is None]
     chosen = decision_pass.within_budgets(in_order(empty, context.settings.order, context.now), Cause.EMPTY)
     if not chosen:
         return ()

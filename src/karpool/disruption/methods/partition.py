@@ -16,6 +16,9 @@ def bins(
     `kept`: those of them that budgets let go, if not all. They are what bins hold; how large a bin is does not depend
     on what is left of a budget just now.
     """
+    alike = {(candidate.pool_name, candidate.arch) for candidate in candidates}
+    if len(alike) == 1 and kept is not None:
+        return [list(kept)]
     members_of: dict[Hashable, list[Candidate]] = defaultdict(list)
     pools = {candidate.pool_name: candidate.pool for candidate in candidates if candidate.pool is not None}
     # Kinds are large values: each has a number, so that nobody compares them for every node.
