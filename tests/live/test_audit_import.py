@@ -26,6 +26,12 @@ WHOLE = {
 }
 
 
+async def found(trial: Trial) -> dict[str, set[str]]:
+    """The pods and the nodes that there are."""
+    pods, nodes = await trial.pods(), await trial.nodes()
+    return {"pods": {pod.key for pod in pods}, "nodes": {node.name for node in nodes}}
+
+
 def test_the_log_of_a_real_api_server_is_a_history(kubernetes_programs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "plane"
     folder.mkdir()
@@ -42,11 +48,16 @@ def test_the_log_of_a_real_api_server_is_a_history(kubernetes_programs: Path, tm
         await trial.scale("web", 1)
         await trial.until_running(1)
         await trial.until_nodes(1)
-        await asyncio.sleep(1)
-        there["pods"] = {pod.key for pod in await trial.pods()}
-        there["nodes"] = {node.name for node in await trial.nodes()}
-        # What a test leaves behind is taken away after this; the log is looked at as it is now.
-        (tmp_path / "audit.log").write_bytes((folder / "audit.log").read_bytes())
+
+        async def at_rest() -> bool:
+            """What there is, and the log of how it came: the last node may be about to be replaced once more."""
+            there.update(await found(trial))
+            await asyncio.sleep(2)
+            # What a test leaves behind is taken away after this; the log is looked at as it is now.
+            (tmp_path / "audit.log").write_bytes((folder / "audit.log").read_bytes())
+            return there == await found(trial)
+
+        await trial.until("nothing changes", at_rest)
 
     with ControlPlane(kubernetes_programs, folder, apiserver_flags=flags) as plane:
         plane.start_controller_manager()
